@@ -1,10 +1,13 @@
 """What the tests of tables of people share: short tables, and refusals in one line."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from dpcgd import Dataset, read_csv
+from dpcgd.privacy.sealed_file import digest_of
 
 BIT = ["0", "1"]
 LEVELS = {"a": BIT, "b": BIT}
@@ -32,8 +35,22 @@ def csv_of(folder, text, schema=LEVELS, **settings):
     return read_csv(folder / "clinic.csv", schema, **settings).codes.tolist()
 
 
+def cases(by_cure):
+    """What is refused and its cure, a pair for each, from every cure to all that it is for."""
+    return [(value, cure) for cure, values in by_cure.items() for value in values]
+
+
 def refused(cure, call, *given, kind=ValueError, **settings):
     """Whether a call is refused in one line that names the cure."""
     with pytest.raises(kind, match=cure) as error:
         call(*given, **settings)
     assert "\n" not in str(error.value)
+
+
+def resealed(path, change=lambda content: None):
+    """A receipt that somebody edited who can make a new seal."""
+    content = json.loads(path.read_text())
+    change(content)
+    content.pop("sha256")
+    path.write_text(json.dumps({**content, "sha256": digest_of(content)}))
+    return path

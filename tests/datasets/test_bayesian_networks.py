@@ -3,13 +3,13 @@
 import gzip
 import hashlib
 import importlib.metadata
-import importlib.util
 import itertools
 import re
 import runpy
 import shutil
 import sys
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import networkx as nx
@@ -20,36 +20,22 @@ from scipy.stats import binom
 
 from dpcgd.datasets.bayesian_networks import NETWORKS, Network, from_bif, load
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # of pgmpy
+
 DATA = Path(__file__).parents[2] / "data"
 SMALL = ("earthquake", "cancer", "asia", "survey", "sachs")
-SIZES = {
-    "earthquake": (5, 4),
-    "cancer": (5, 4),
-    "asia": (8, 8),
-    "survey": (6, 6),
-    "sachs": (11, 17),
-    "child": (20, 25),
-    "alarm": (37, 46),
-}
-N = 100_000
+SIZES = {"earthquake": (5, 4), "cancer": (5, 4), "asia": (8, 8), "survey": (6, 6)}
+SIZES |= {"sachs": (11, 17), "child": (20, 25), "alarm": (37, 46)}
 
 # A correct count is called wrong with probability at most CELL_ALARM (exact binomial tails). Fewer
 # than 1,000 cells are compared in each network (asserted below), so the false-alarm rate of a run
 # is below 7 * 1000 * 1e-11 = 7e-8.
 CELL_ALARM = 1e-11
-MOST_CELLS = 1000
 
-TWO = """network toy {
-}
-variable A {
-  type discrete [ 2 ] { x, y };
-}
-variable B {
-  type discrete [ 3 ] { u, v, w };
-}
-probability ( A ) {
-  table 0.2, 0.8;
-}
+TWO = """network toy { }
+variable A { type discrete [ 2 ] { x, y }; }
+variable B { type discrete [ 3 ] { u, v, w }; }
+probability ( A ) { table 0.2, 0.8; }
 probability ( B | A ) {
   (x) 0.1, 0.2, 0.7;
   (y) 0.3, 0.3, 0.4;
@@ -84,24 +70,19 @@ def reads_like_two(folder, text):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_has_its_published_size(name):
     data = load(name, 10, rng=np.random.default_rng(0))
-    assert (data.d, data.truth.number_of_edges()) == SIZES[name]
+    assert (data.d, data.truth.number_of_edges(), data.name) == (*SIZES[name], name)
     assert nx.is_directed_acyclic_graph(data.truth)
     assert tuple(data.truth) == data.variables
-    assert data.name == name
 
 
 def test_the_checksums_on_file_are_those_of_the_files():
     lines = (DATA / "networks" / "SHA256SUMS").read_text().splitlines()
-    listed = {file: digest for digest, file in (line.split("  ") for line in lines)}
-    assert listed == {
-        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in (DATA / "networks").glob("*.bif")
-    }
+    files = (DATA / "networks").glob("*.bif")
+    digests = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}" for file in files]
+    assert sorted(lines) == sorted(digests)
 
 
-needs_pgmpy = pytest.mark.skipif(
-    importlib.util.find_spec("pgmpy") is None, reason="pgmpy is in the book extra"
-)
+needs_pgmpy = pytest.mark.skipif(find_spec("pgmpy") is None, reason="pgmpy is in the book extra")
 
 
 @needs_pgmpy
@@ -152,10 +133,9 @@ def compared(data, marginal, variables):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_sample_has_the_exact_marginals_of_its_network(peer, name):
-    data = load(name, N, rng=np.random.default_rng(NETWORKS.index(name)))
+    data = load(name, 100_000, rng=np.random.default_rng(NETWORKS.index(name)))
     model = peer(name)
     assert set(data.truth.edges) == set(model.edges)
     for cpd in model.get_cpds():
@@ -164,13 +144,7 @@ def test_a_sample_has_the_exact_marginals_of_its_network(peer, name):
     pairs = itertools.combinations(data.variables, 2) if name in SMALL else data.truth.edges
     cells = sum(compared(data, marginal, [v]) for v in data.variables)
     cells += sum(compared(data, marginal, pair) for pair in pairs)
-    assert cells < MOST_CELLS
-
-
-def test_a_level_of_probability_zero_is_never_drawn(tmp_path):
-    network = parse(tmp_path, changed("0.3, 0.3, 0.4", "0.0, 1.0, 0.0"))
-    sample = network.sample(10_000, rng=np.random.default_rng(0)).codes
-    assert set(sample[sample[:, 0] == 1, 1]) == {1}
+    assert cells < 1000
 
 
 def test_a_variable_with_many_parent_configurations_is_drawn_from_its_own_row():
@@ -183,12 +157,8 @@ def test_a_variable_with_many_parent_configurations_is_drawn_from_its_own_row():
     np.testing.assert_array_equal(c, a == b)
 
 
-UNKNOWN = [
-    ("asai", "asia"),
-    ("ALARM", "alarm"),
-    ("sachs.bif", "sachs"),
-    ("zzz", " or ".join(NETWORKS)),
-]
+ANY = " or ".join(NETWORKS)
+UNKNOWN = [("asai", "asia"), ("ALARM", "alarm"), ("sachs.bif", "sachs"), ("zzz", ANY)]
 
 
 @pytest.mark.parametrize(("wrong", "near"), UNKNOWN)
@@ -224,19 +194,19 @@ DAMAGED = [
     ("0.2, 0.7", "nan, 0.7", "'B'"),
     ("0.1, 0.2, 0.7", "-0.1, 0.4, 0.7", "'B' has a negative probability"),
     ("discrete [ 2 ] { x, y }", "continuous", "'A' is continuous"),
-    ("  type discrete [ 2 ] { x, y };\n", "", "'A' is without discrete levels"),
-    ("probability ( A ) {\n  table 0.2, 0.8;\n}\n", "", "'A' has no probabilities"),
+    ("type discrete [ 2 ] { x, y };", "", "'A' is without discrete levels"),
+    ("probability ( A ) { table 0.2, 0.8; }", "", "'A' has no probabilities"),
     ("variable B", "variable A", "'A' is declared twice"),
     ("network toy", "net toy", "no block is called 'net'"),
-    ("( A ) {\n  table 0.2, 0.8;", "( A | A ) {\n  default 0.2, 0.8;", "form a cycle"),
-    ("( A ) {\n  table 0.2, 0.8;", "( A | B ) {\n  default 0.2, 0.8;", "form a cycle"),
+    ("( A ) { table", "( A | A ) { default", "form a cycle"),
+    ("( A ) { table", "( A | B ) { default", "form a cycle"),
     ("(x) 0.1, 0.2, 0.7;", "(x) 0.1, 0.2, 0.7", "not a number"),
     ("(y) 0.3, 0.3, 0.4;", "(y) 0.3, 0.3, 0.4", "no semicolon"),
     ("(y) 0.3", "(x) 0.2, 0.2, 0.6;\n  (y) 0.3", "'B' has two rows"),
     ("{ x, y }", "{ a, b, c, d }", "announces 2 levels .*a comma in a level needs quotation"),
     (TWO, TWO + "}", "no block"),
     (TWO, TWO + "probability ( A ) {", "ends in the middle"),
-    (TWO, TWO + "probability ( A ) {\n  table 0.5, 0.5;\n}\n", "'A' has two blocks"),
+    (TWO, TWO + "probability ( A ) { table 0.5, 0.5; }", "'A' has two blocks"),
     (TWO, "", "at least two variables, this has 0"),
     ("{ u, v, w }", "{ u, v, u }", "'B' lists level 'u' twice; list each level once"),
 ]
@@ -251,13 +221,6 @@ def test_rounded_rows_are_scaled_to_sum_to_one(tmp_path):
     table = parse(tmp_path, changed("0.1, 0.2, 0.7", "0.333333, 0.333333, 0.333333")).tables["B"]
     assert table[0].tolist() == pytest.approx([1 / 3] * 3, rel=1e-15)
     assert table[1].tolist() == [0.3, 0.3, 0.4]
-
-
-def test_a_quoted_name_may_hold_blanks_and_marks(tmp_path):
-    odd = "a b; {0} |"
-    network = parse(tmp_path, re.sub(r"\bA\b", f'"{odd}"', re.sub(r"\bx\b", '"x, (1)"', TWO)))
-    assert network.parents["B"] == (odd,)
-    assert network.levels[odd] == ("x, (1)", "y")
 
 
 INTERVALS = ["(0,10]", "(10,20]"], ["[0,5)", "5 or more", "not said"]
@@ -288,14 +251,11 @@ def test_levels_may_hold_blanks_and_brackets_without_quotation_marks(tmp_path, f
 
 
 def test_several_parents_may_hold_brackets(tmp_path):
-    child = """variable our child {
-      type discrete [ 2 ] { no, yes };
-    }
+    child = """variable our child { type discrete [ 2 ] { no, yes }; }
     probability ( our child | A, B ) {
       default 0.5, 0.5;
       ((10,20], [0,5)) 0.25, 0.75;
-      ((0,10], 5 or more) 0.125, 0.875;
-    }"""
+      ((0,10], 5 or more) 0.125, 0.875; }"""
     network = parse(tmp_path, with_levels(*INTERVALS) + child)
     assert network.parents["our child"] == ("A", "B")
     table = network.tables["our child"]
@@ -309,7 +269,6 @@ def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path, end):
 
 
 @needs_pgmpy
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("first", "second"), [INTERVALS, (["a b", "(c]"], ["[0,5)", "d e", "f"])])
 def test_what_pgmpy_writes_is_read(tmp_path, first, second):
     from pgmpy.factors.discrete import TabularCPD
@@ -327,9 +286,10 @@ def test_what_pgmpy_writes_is_read(tmp_path, first, second):
 
 
 @pytest.mark.parametrize("words", ['"visible, yes"', "at = (3, [4])", 'by "http://a.b/toy" '])
-@pytest.mark.parametrize("place", ["network toy {\n", "variable B {\n", "( B | A ) {\n"])
-def test_properties_are_skipped(tmp_path, words, place):
-    assert reads_like_two(tmp_path, changed(place, f"{place}  property {words};\n"))
+@pytest.mark.parametrize("place", ["network toy {", "variable B {", "( B | A ) {"])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_properties_are_skipped(tmp_path, words, place, end):
+    assert reads_like_two(tmp_path, changed(place, f"{place}{end} property {words};{end}"))
 
 
 ROWS = TWO[TWO.index("  (x)") : TWO.rindex("}")]
@@ -355,19 +315,13 @@ def test_the_same_network_may_be_written_in_other_ways(tmp_path, text):
 
 
 def test_a_flat_table_lists_the_child_slowest_and_the_last_parent_fastest(tmp_path):
-    head = (
-        TWO[: TWO.index("probability ( B")]
-        + """variable C { type discrete [ 2 ] { f, t }; }
-    probability ( B ) { table 0.5, 0.25, 0.25; }
-    """
-    )
+    head = TWO[: TWO.index("probability ( B")] + "probability ( B ) { table 0.5, 0.25, 0.25; }"
+    head += "variable C { type discrete [ 2 ] { f, t }; }"
     rows = """probability ( C | A, B ) {
       (x, u) 0.01, 0.99;  (x, v) 0.02, 0.98;  (x, w) 0.03, 0.97;
-      (y, u) 0.04, 0.96;  (y, v) 0.05, 0.95;  (y, w) 0.06, 0.94;
-    }"""
+      (y, u) 0.04, 0.96;  (y, v) 0.05, 0.95;  (y, w) 0.06, 0.94; }"""
     flat = """probability ( C | A, B ) {
-      table 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.99, 0.98, 0.97, 0.96, 0.95, 0.94;
-    }"""
+      table 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.99, 0.98, 0.97, 0.96, 0.95, 0.94; }"""
     one, two = parse(tmp_path, head + rows), parse(tmp_path, head + flat)
     assert same(one, two)
     assert one.tables["C"][1, 0].tolist() == [0.04, 0.96]
@@ -411,12 +365,12 @@ def test_what_is_written_is_read_back(tmp_path, name):
 
 ODD = {
     "age, years": ("15 to 25", "(25,50]", "a, b", "x;y", "p{q}", "// no"),
-    "é | b": ("yes", "n o"),
+    "é; {0} | b": ("yes", "n o"),
 }
 CHANCES = np.array([[0.1, 0.9], [0.25, 0.75], [1e-7, 1 - 1e-7], [0, 1], [1, 0], [0.5, 0.5]])
 SHARES = np.array([0.5, 0.25, 0.125, 0.0625, 0.03125, 0.03125])
-PARENTS = {"age, years": (), "é | b": ("age, years",)}
-STRANGE = Network("my net", ODD, PARENTS, {"age, years": SHARES, "é | b": CHANCES})
+PARENTS = {"age, years": (), "é; {0} | b": ("age, years",)}
+STRANGE = Network("my net", ODD, PARENTS, {"age, years": SHARES, "é; {0} | b": CHANCES})
 
 
 def test_any_name_and_level_is_written_so_that_it_is_read_back(tmp_path):
@@ -433,7 +387,6 @@ def test_what_no_file_of_that_kind_can_hold_is_refused(level):
 
 
 @needs_pgmpy
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["cancer", "survey", "child"])
 def test_pgmpy_reads_what_is_written_and_has_the_same_network(name):
     from pgmpy.readwrite import BIFReader
@@ -449,11 +402,10 @@ def test_pgmpy_reads_what_is_written_and_has_the_same_network(name):
 
 
 @needs_pgmpy
-@pytest.mark.filterwarnings("ignore")
 def test_pgmpy_takes_any_name_and_level():
-    cpd = STRANGE.to_pgmpy().get_cpds("é | b")
-    assert cpd.get_value(**{"é | b": "yes", "age, years": "(25,50]"}) == 0.25
-    assert "standard_errors" not in STRANGE.to_pgmpy().nodes["é | b"]
+    cpd = STRANGE.to_pgmpy().get_cpds("é; {0} | b")
+    assert cpd.get_value(**{"é; {0} | b": "yes", "age, years": "(25,50]"}) == 0.25
+    assert "standard_errors" not in STRANGE.to_pgmpy().nodes["é; {0} | b"]
 
 
 def test_without_pgmpy_the_message_says_what_to_install(monkeypatch):

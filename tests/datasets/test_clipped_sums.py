@@ -15,11 +15,10 @@ from dpcgd.datasets.counts import clipped_sums
 from dpcgd.datasets.schema import Schema
 
 LEVELS = (2, 3, 5, 2)
-WIDTHS = (1, 2, 3, 1)
 
 
 def vectors(rng):
-    return [rng.normal(size=shape) for shape in zip(LEVELS, WIDTHS, strict=True)]
+    return [rng.normal(size=shape) for shape in zip(LEVELS, (1, 2, 3, 1), strict=True)]
 
 
 def data_of(n, seed=0):
@@ -117,6 +116,5 @@ def test_two_records_reach_it():
 
 
 def test_without_length_there_is_nothing_to_add():
-    data = data_of(10)
     zeros = [np.zeros((k, 1)) for k in LEVELS]
-    assert not data.clipped_sums(zeros, bound=0.0).any()
+    assert not data_of(10).clipped_sums(zeros, bound=0.0).any()

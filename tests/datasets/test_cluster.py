@@ -6,10 +6,12 @@ import os
 import signal
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from people import frame_of, refused
 
 from dpcgd import Dataset, graph_from_moments, load, priv_pc, read_parquet, table_pc
@@ -43,7 +45,7 @@ def client():
 @pytest.fixture(scope="module")
 def survey(tmp_path_factory):
     """Ten files, and the same records in memory."""
-    data = load("asia", 20_000, rng=np.random.default_rng(0))
+    data = load("asia", 20_000, rng=default_rng(0))
     frame = frame_of(data)
     frame["wide"] = (np.arange(len(frame)) * 7 % 900).astype(str)  # so that nothing is collapsed
     folder = tmp_path_factory.mktemp("survey")
@@ -109,7 +111,7 @@ def test_a_part_that_has_changed_is_not_packed_again(client, tmp_path, keep_the_
 
 def test_kills_at_random_moments_change_no_count(client, survey):
     folder, plain = survey
-    rng, rounds = np.random.default_rng(0), 0
+    rng, rounds = default_rng(0), 0
 
     def kill():
         for moment in rng.uniform(0.1, 2.0, 6):
@@ -127,30 +129,26 @@ def test_a_run_on_a_cluster_is_the_run_on_the_data_set(client, survey):
     folder, plain = survey
     tables = plain, read_parquet(folder, plain.levels, client=client)
     for system in (table_pc, priv_pc, graph_from_moments):
-        one, other = (system(of, epsilon=2.0, rng=np.random.default_rng(1)) for of in tables)
+        one, other = (system(of, epsilon=2.0, rng=default_rng(1)) for of in tables)
         assert one == other
 
 
 def test_numbers_come_to_the_same_parts_on_a_cluster(client, tmp_path):
-    rng, schema = np.random.default_rng(0), {"a": ["0", "1"], "x": {"range": [-1, 1]}}
+    rng, schema = default_rng(0), {"a": ["0", "1"], "x": {"range": [-1, 1]}}
     frame = pd.DataFrame({"a": rng.choice(["0", "1"], 3000), "x": rng.uniform(-1, 1, 3000)})
     for i in range(3):
         frame[i::3].to_parquet(tmp_path / f"{i}.parquet", index=False)
     found, plain = read_parquet(tmp_path, schema, client=client), Dataset.from_pandas(frame, schema)
     assert np.array_equal(found.counts([1, 0]), plain.counts([1, 0]))
-    runs = (
-        graph_from_moments(data, epsilon=1.0, rng=np.random.default_rng(1))
-        for data in (found, plain)
-    )
-    assert next(runs) == next(runs)
+    both = (graph_from_moments(d, epsilon=1.0, rng=default_rng(1)) for d in (found, plain))
+    assert next(both) == next(both)
 
 
 def test_the_first_bad_value_is_named_by_file_and_record(client, survey, tmp_path):
     for i in range(6):
         bad = pd.DataFrame({"a": ["0"] * 20, "b": ["0"] * 19 + ["7" if i > 3 else "0"]})
         bad.to_parquet(tmp_path / f"{i}.parquet")
-    schema = {"a": ["0"], "b": ["0"]}
-    cure = "4.parquet, record 20, column 'b': '7' is not"
+    cure, schema = "4.parquet, record 20, column 'b': '7' is not", {"a": ["0"], "b": ["0"]}
     refused(cure, read_parquet, tmp_path, schema, client=client)
 
 
@@ -165,11 +163,9 @@ def test_a_cluster_without_a_worker_is_not_waited_for_in_vain(survey, monkeypatc
 
 
 def test_what_is_no_client_and_spilling_with_one_are_refused(client, survey):
-    folder, levels = survey[0], survey[1].levels
-    cure = "client must be a distributed.Client, not a str; use Client"
-    refused(cure, read_parquet, folder, levels, client="tcp://here")
-    cure = "spill is for one machine; with a client, leave it out"
-    refused(cure, read_parquet, folder, levels, client=client, spill=True)
+    read = partial(read_parquet, survey[0], survey[1].levels)
+    refused("client must be a distributed.Client, not a str; use Client", read, client="tcp://here")
+    refused("spill is for one machine; with a client, leave it", read, client=client, spill=True)
 
 
 def test_many_questions_at_once_are_answered_whatever_was_asked_before(client, survey):

@@ -75,10 +75,8 @@ class Further(Elsewhere):
 
 def test_moments_of_many_variables_are_clipped_where_records_can_be_summed():
     data = load("sachs", 5_000, rng=default_rng(0))
-    one, same, other = (
-        dpcgd.graph_from_moments(of, rng=default_rng(1), **HOW)
-        for of in (data, Further(data), Elsewhere(data))
-    )
+    forms = data, Further(data), Elsewhere(data)
+    one, same, other = (dpcgd.graph_from_moments(d, rng=default_rng(1), **HOW) for d in forms)
     assert one == same
     kinds = [isinstance(release.marginals, ClippedMoments) for release in (same, other)]
     assert (kinds, (0, 1) in other.marginals.released) == ([True, False], True)
@@ -147,16 +145,13 @@ SOME_LEVELS = st.lists(st.integers(1, 9), min_size=2, max_size=4)
 @settings(derandomize=True, database=None, max_examples=60)
 @given(SOME_LEVELS, st.integers(1, 60), st.booleans(), st.integers(0, 2**32 - 1))
 def test_joined_counts_are_those_of_recoded_records(levels, n, ordered, seed):
-    rng = default_rng(seed)
-    data = drawn(rng, levels, n)
+    data = drawn(default_rng(seed), levels, n)
     known = {"ordered": frozenset(levels_of(levels) if ordered else ()), "missing": {"v0": "0"}}
     data, other = replace(data, **known), Elsewhere(data)
     vars(other).update(known)
-    (recoded, joined), (summed, same) = (
-        join_levels(of, exactly, 1.0, most=3) for of in (data, other)
-    )
-    assert joined == same
-    assert (recoded.levels, recoded.n) == (dict(summed.levels), summed.n)
+    recoded, joined = join_levels(data, exactly, 1.0, most=3)
+    summed, same = join_levels(other, exactly, 1.0, most=3)
+    assert (joined, recoded.levels, recoded.n) == (same, dict(summed.levels), summed.n)
     assert isinstance(summed, JoinedCounts) == (max(levels) > 3)
     asked = list(itertools.permutations(range(len(levels)), 2))
     assert all(map(np.array_equal, recoded.counts_many(asked), summed.counts_many(asked)))

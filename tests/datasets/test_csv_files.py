@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -64,14 +65,11 @@ ENDS = [(quoting, end) for quoting in (csv.QUOTE_ALL, csv.QUOTE_MINIMAL) for end
 ENDS += [(csv.QUOTE_ALL, "\r")]  # with less the writer leaves out those around a line end
 
 
+BLOCKS = st.sampled_from([60, 200, 1 << 20])
+
+
 @often
-@given(
-    drawn_rows,
-    st.fixed_dictionaries(FORMS),
-    st.sampled_from(ENDS),
-    st.sampled_from([60, 200, 1 << 20]),
-    st.booleans(),
-)
+@given(drawn_rows, st.fixed_dictionaries(FORMS), st.sampled_from(ENDS), BLOCKS, st.booleans())
 @pytest.mark.parametrize("only", [arrow_only, rows_only])
 def test_what_was_written_is_read(tmp_path_factory, only, rows, form, ends, block, packed):
     path = tmp_path_factory.mktemp("csv") / ("people.csv" + ".gz" * packed)
@@ -182,29 +180,22 @@ def test_a_schema_that_names_weights_or_clusters_is_refused_with_the_reason(entr
     refused("'c': .*handled: .*(weights out|one row a cluster)", Schema, {**LEVELS, "c": entry})
 
 
-NO_RATE = "unexpected keyword argument 'rate'"
+HERE, SOON = {"epsilon": 1.0}, {"epsilon": 1.0, "rng": np.random.default_rng(0)}
+RUNS = [partial(system, Dataset([[0, 1]], LEVELS), **HERE) for system in (table_pc, private_graph)]
+READERS = [partial(read, "a", LEVELS) for read in (read_csv, read_parquet, Dataset.from_pandas)]
+ASKED = [partial(plan, LEVELS, 100, **HERE), partial(rehearse, LEVELS, 100, **SOON)]
 
 
-def test_weights_are_refused_with_the_reason_by_every_system():
-    data = Dataset([[0, 1]], LEVELS)
-    for system in (table_pc, private_graph):
-        cure = "'weights' is not handled: every row counts once.* leave the weights out"
-        refused(cure, system, data, epsilon=1.0, weights=[1])
-        refused(NO_RATE, system, data, epsilon=1.0, rate=1, kind=TypeError)
+@pytest.mark.parametrize("call", [*RUNS, *READERS, *ASKED])
+def test_weights_and_clusters_are_refused_with_the_reason(call):
+    cure = "'weights' is not handled: every row counts once.* leave the weights out"
+    refused(cure, call, weights=[1])
+    refused("'clusters' is not handled: .*one row a cluster", call, clusters="village")
 
 
-@pytest.mark.parametrize("reader", [read_csv, read_parquet, Dataset.from_pandas])
-def test_readers_refuse_weights_and_clusters_with_the_reason(reader):
-    cure = "'clusters' is not handled: .*one row a cluster"
-    refused(cure, reader, "a", LEVELS, clusters="village")
-    refused(NO_RATE, reader, "a", LEVELS, kind=TypeError, rate=1)
-
-
-@pytest.mark.parametrize("call", [plan, rehearse])
-def test_what_is_asked_before_a_run_refuses_weights_and_clusters(call):
-    asked = {"epsilon": 1.0} | ({"rng": np.random.default_rng(0)} if call is rehearse else {})
-    for name in ("weights", "clusters"):
-        refused(f"'{name}' is not handled: ", call, LEVELS, 100, **asked, **{name: [1]})
+@pytest.mark.parametrize("call", [*RUNS, *READERS])
+def test_other_settings_are_refused_as_ever(call):
+    refused("unexpected keyword argument 'rate'", call, rate=1, kind=TypeError)
 
 
 def test_a_column_may_be_called_weight():

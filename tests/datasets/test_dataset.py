@@ -10,62 +10,40 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.random import default_rng
-from people import BIT, LEVELS, csv_of, refused
+from people import BIT, LEVELS, cases, csv_of, refused
 
 from dpcgd import Dataset, from_bif, load, read_csv
 from dpcgd.datasets.arguments import GZIP
 
-ONLY_A = nx.empty_graph(["a"], create_using=nx.DiGraph)
-CODES = [
-    (np.zeros((0, 2), int), "give at least one record"),
-    (np.zeros((0, 2)), "give at least one record"),
-    ([[0, 1], [0]], "differ in length; give all as many"),
-    *[
-        ([row], r"integers.*convert them with np.array\(codes, int\)")
-        for row in ([0.0, 1.0], [True, False], ["0", "1"], [0, None])
-    ],
-    *[
-        (codes, "one row a record and one column for each of the 2")
-        for codes in ([0, 1], [[0, 1, 0]], [[0], [1]], [[[0, 1]]], 0)
-    ],
-    *[
-        ([[0, 1], [1, code]], f"'b' has code {code}, not 0 to 1; add the level to the schema")
-        for code in (-1, 2, 256, 2**40, -(2**40))
-    ],
-]
-NO_LEVELS = [
-    ({"a": BIT}, "at least two variables, this has 1"),
-    ({}, "at least two variables, this has 0"),
-    ([("a", BIT), ("b", BIT)], "must be a mapping from each variable's name"),
-    *[
-        ({"a": BIT, name: BIT}, cure)
-        for name, cure in [
-            (1, "variable name 1 is not text; write it as '1'"),
-            (None, "variable name None is not text"),
-            ("", "variable name '' is empty"),
-            ("b\n", "has blanks at its ends"),
-        ]
-    ],
-    *[
-        ({"a": BIT, "b": listed}, cure)
-        for listed, cure in [
-            (["0", "1", "1"], "'b' lists level '1' twice; list each level once"),
-            ([], "'b' has no level; list every value it may take"),
-            *[
-                (odd, "'b': give its levels as a list")
-                for odd in ("01", b"01", 2, None, {"0", "1"})
-            ],
-            ({"0": "no", "1": "yes"}, "'b': give its levels as a list"),
-            (["0", None], "'b': the missing value None is among its levels; take it out"),
-            (["0", pd.NA], "missing value <NA>"),
-            (["0", " 1"], "'b': level ' 1' has blanks at its ends; take them out"),
-            (["0", ["1", "2"]], r"'b': \['1', '2'\] is among its levels; list them one by one"),
-        ]
-    ],
-]
+NO_INTEGERS = [0.0, 1.0], [True, False], ["0", "1"], [0, None]
+CODES = {
+    "give at least one record": [np.zeros((0, 2), int), np.zeros((0, 2))],
+    "differ in length; give all as many": [[[0, 1], [0]]],
+    r"integers.*convert them with np.array\(codes, int\)": [[row] for row in NO_INTEGERS],
+    "one column for each of the 2": [[0, 1], [[0, 1, 0]], [[0], [1]], [[[0, 1]]], 0],
+}
+OUTSIDE = [-1, 2, 256, 2**40, -(2**40)]
+NO_VARIABLES = {
+    "at least two variables, this has 1": [{"a": BIT}],
+    "at least two variables, this has 0": [{}],
+    "must be a mapping from each variable's name": [[("a", BIT), ("b", BIT)]],
+    "variable name 1 is not text; write it as '1'": [{"a": BIT, 1: BIT}],
+    "variable name None is not text": [{"a": BIT, None: BIT}],
+    "variable name '' is empty": [{"a": BIT, "": BIT}],
+    "has blanks at its ends": [{"a": BIT, "b\n": BIT}],
+}
+NO_LEVELS = {
+    "'b' lists level '1' twice; list each level once": [["0", "1", "1"]],
+    "'b' has no level; list every value it may take": [[]],
+    "'b': give its levels as a list": ["01", b"01", 2, None, {"0", "1"}, {"0": "no", "1": "yes"}],
+    "'b': the missing value None is among its levels; take it out": [["0", None]],
+    "missing value <NA>": [["0", pd.NA]],
+    "'b': level ' 1' has blanks at its ends; take them out": [["0", " 1"]],
+    r"'b': \['1', '2'\] is among its levels; list them one by one": [["0", ["1", "2"]]],
+}
 TRUTHS = [
     (nx.DiGraph([("a", "b"), ("b", "c")]), "same variables; only one of them has c"),
-    (ONLY_A, "same variables; only one of them has b"),
+    (nx.empty_graph(["a"], create_using=nx.DiGraph), "same variables; only one of them has b"),
     ([("a", "b")], r"make one with nx.DiGraph\(arcs\)"),
     (nx.DiGraph([("a", "b"), ("b", "a")]), "has a cycle; take one of its arcs out"),
 ]
@@ -78,8 +56,10 @@ PUBLIC = [
     ({"missing": ["a"]}, r"missing must map variables to levels, not \['a'\]; give a mapping"),
 ]
 NO_DATA_SETS = [
-    *(((codes, LEVELS), {}, cure) for codes, cure in CODES),
-    *((([[0] * len(levels)], levels), {}, cure) for levels, cure in NO_LEVELS),
+    *(((codes, LEVELS), {}, cure) for codes, cure in cases(CODES)),
+    *((([[0, 1], [1, k]], LEVELS), {}, f"'b' has code {k}, not 0 to 1; add") for k in OUTSIDE),
+    *((([[0] * len(levels)], levels), {}, cure) for levels, cure in cases(NO_VARIABLES)),
+    *((([[0, 0]], {"a": BIT, "b": levels}), {}, cure) for levels, cure in cases(NO_LEVELS)),
     *((([[0, 1]], LEVELS), {"truth": truth}, cure) for truth, cure in TRUTHS),
     *((([[0, 1]], LEVELS), public, cure) for public, cure in PUBLIC),
 ]
@@ -105,6 +85,7 @@ def test_a_ragged_row_is_named_by_its_line_and_record(tmp_path, text, where):
         refused(f"clinic.csv, {where}", csv_of, tmp_path, text, schema)
 
 
+ODD = [" 1", "01", "1.5", "1.", "1e0", "01.0", "NA", "nan", "2"]
 TABLES = [
     ("a,b\n" + 5000 * "0,1\n" + "1,7\n" + 900 * "1,1\n", "record 5001, column 'b': '7' is not"),
     ("a,b\n0,1\n,1\n", "record 2, column 'a': the value is missing; drop or impute such"),
@@ -121,26 +102,13 @@ TABLES = [
     ("0,1\n1,1\n", "has values in its first line; put a header"),
     ('a,b\n0,"' + 200_000 * "1", "close every quotation mark$"),
     ("a,c\n" + 100_000 * "0,1\n" + "\udce9,1,1\n", "'c' of .* is not in the schema"),
-    *[
-        (
-            f"a,b\n0,1\n0,{odd}\n",
-            f"clinic.csv, record 2, column 'b': {odd!r} is not among .* add it",
-        )
-        for odd in (" 1", "01", "1.5", "1.", "1e0", "01.0", "NA", "nan", "2")
-    ],
+    *((f"a,b\n0,1\n0,{odd}\n", f"record 2, column 'b': {odd!r} is not .* add it") for odd in ODD),
 ]
 
 
 @pytest.mark.parametrize(("text", "cure"), TABLES)
 def test_a_table_that_does_not_fit_is_refused(tmp_path, text, cure):
     refused(cure, csv_of, tmp_path, text)
-
-
-def test_the_levels_never_depend_on_the_data(tmp_path):
-    schema = {"a": ("low", "middle", "high"), "b": ("no", "yes")}
-    assert csv_of(tmp_path, "a,b\nlow,no\n", schema) == [[0, 0]]
-    assert csv_of(tmp_path, "a,b\nhigh,yes\nmiddle,no\n", schema) == [[2, 1], [1, 0]]
-    assert dict(read_csv(tmp_path / "clinic.csv", schema).levels) == schema
 
 
 ODD_WORDS = [
@@ -174,18 +142,6 @@ def test_a_table_is_read_as_it_is_written(tmp_path, text, schema, ignore, codes)
     assert csv_of(tmp_path, text, schema, ignore=ignore) == codes
 
 
-NOT_IGNORED = [
-    (["id", "chd"], "ignore names 'chd', .* no column of .*clinic.csv; take it out of ignore"),
-    ([["id", "note"]], r"ignore names \['id', 'note'\], which is no column"),
-    (None, "ignore must be a list of columns"),
-]
-
-
-@pytest.mark.parametrize(("ignore", "cure"), NOT_IGNORED)
-def test_what_is_ignored_are_columns_and_no_variables(tmp_path, ignore, cure):
-    refused(cure, csv_of, tmp_path, "id,a,note,b\n7,0,,1\n", ignore=ignore)
-
-
 def test_codes_and_levels_are_read_only_copies():
     codes, levels = np.array([[0, 1], [1, 1]], np.uint8, order="F"), {"a": ["0", "1"], "b": BIT}
     data = Dataset(codes, levels)
@@ -198,13 +154,13 @@ def test_codes_and_levels_are_read_only_copies():
         data.levels["a"] = ("0",)
 
 
-@pytest.mark.parametrize(
-    ("size", "kind"), [(1, "u1"), (256, "u1"), (257, "u2"), (65536, "u2"), (65537, "u4")]
-)
+TYPES = [(1, "u1"), (256, "u1"), (257, "u2"), (65536, "u2"), (65537, "u4")]
+
+
+@pytest.mark.parametrize(("size", "kind"), TYPES)
 def test_codes_take_the_smallest_type_that_holds_the_public_levels(size, kind):
     data = Dataset([[0, 0], [size - 1, 0]], {"a": range(size), "b": BIT})
-    assert data.codes.dtype == np.dtype(kind)
-    assert data.codes[1, 0] == size - 1
+    assert (data.codes.dtype, data.codes[1, 0]) == (np.dtype(kind), size - 1)
 
 
 # --- numbers of records, generators and files that are not what they should be

@@ -13,7 +13,6 @@ from dpcgd.datasets import columns
 
 LEVELS = {"a": BIT, "b": ("0", "1", "2")}
 FRAME = pd.DataFrame({"b": [2, 0], "id": [7, 8], "a": [1, 0]})
-RANGES = {"age": (0, 80), "height": (1, 2)}
 
 
 def test_columns_go_by_name_and_not_by_position():
@@ -33,21 +32,20 @@ class Table:
 def test_a_table_with_names_is_refused_where_columns_go_by_position(table):
     cure = " must be an array.* use Dataset.from_pandas"
     refused("codes" + cure, Dataset, table, LEVELS)
-    refused("values" + cure, Dataset.of_numbers, table, RANGES)
+    refused("values" + cure, Dataset.of_numbers, table, {"age": (0, 80), "height": (1, 2)})
 
 
 NO_LEVEL = "the frame, record 2, column 'a': '3' is not among the levels 0, 1; correct the value"
+NO_FRAMES = FRAME.to_numpy(), {"a": [0], "b": [1]}, FRAME["a"], None
 UNFIT = [
-    *[
-        (frame, [], r"DataFrame, not .*; name the columns with pd.DataFrame")
-        for frame in (FRAME.to_numpy(), {"a": [0], "b": [1]}, FRAME["a"], None)
-    ],
+    *[(odd, [], r"DataFrame, not .*; name the columns with pd.DataFrame") for odd in NO_FRAMES],
     (FRAME.assign(a=[1, 3]).set_axis([9, 9]), ["id"], NO_LEVEL),
     (FRAME[:0], ["id"], "is empty; give at least one record"),
     (FRAME, [], r"'id' of the frame is not in the schema; add it .* or pass ignore=\['id'\]"),
     (FRAME, ["idd"], "ignore names 'idd', which is no column of the frame; did you mean 'id'"),
     (FRAME, ["id", "a"], "'a' is in ignore and in the schema; take it out of one"),
-    (FRAME, "id", r"ignore must be a list of columns, such as"),
+    (FRAME, [["id", "a"]], r"ignore names \['id', 'a'\], which is no column"),
+    *[(FRAME, odd, "ignore must be a list of columns, such as") for odd in ("id", None)],
     (FRAME[["b"]], [], "the frame has no column 'a', which is in the schema; add the"),
     (FRAME[["a", "b", "a"]], [], "the frame names column 'a' twice; rename one of the two"),
     (FRAME.set_axis(["a", 0, "b"], axis=1), [], "0 of the frame has a name that is not text"),
@@ -77,8 +75,7 @@ TYPES = [
 @pytest.mark.parametrize(("values", "levels"), TYPES)
 def test_values_are_compared_as_text(values, levels):
     frame = pd.DataFrame({"a": values, "b": [2, 0]})
-    codes = Dataset.from_pandas(frame, LEVELS | {"a": levels}).codes
-    assert codes.tolist() == [[1, 2], [0, 0]]
+    assert Dataset.from_pandas(frame, LEVELS | {"a": levels}).codes.tolist() == [[1, 2], [0, 0]]
 
 
 WITH_A_GAP = [
@@ -102,8 +99,7 @@ def test_a_missing_value_is_missing_unless_the_empty_text_is_a_level(values):
 
 
 def test_a_frame_of_another_library_is_named_with_the_cure():
-    known = {"__module__": "polars.dataframe.frame", "to_pandas": None}
-    frame = type("DataFrame", (), known)()
+    frame = type("DataFrame", (), {"__module__": "polars.dataframe.frame", "to_pandas": None})()
     cure = r"not a DataFrame of polars; install pyarrow, or convert it with frame.to_pandas"
     refused(cure, Dataset.from_pandas, frame, LEVELS)
 

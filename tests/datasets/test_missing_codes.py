@@ -10,7 +10,6 @@ from people import BIT, refused
 from dpcgd import Dataset, Schema, draft_schema, load, read_csv, read_parquet
 from dpcgd.datasets.parquet_files import pack_parts, parts_of
 
-NAN = float("nan")
 AGE = {"edges": [0, 10, 20], "outside": "clip"}
 
 
@@ -31,8 +30,7 @@ def of_parquet(folder, values, schema):
 
 def of_part(folder, values, schema):
     """What a worker of a cluster does."""
-    of_parquet(folder, values, schema)
-    schema = Schema.of(schema)
+    of_parquet(folder, values, schema := Schema.of(schema))
     parts = parts_of(str(folder / "people.parquet"), schema, [])
     return pack_parts(parts, schema).counts([0]).tolist()
 
@@ -65,8 +63,7 @@ MISSING = [
 def test_a_code_of_a_number_is_missing_in_every_format(tmp_path, read, kind, missing, counts):
     if kind == "objects" and read in (of_parquet, of_part):
         pytest.skip("a column of a file has one type")
-    schema = {"a": {**AGE, "missing": missing}, "b": BIT}
-    assert read(tmp_path, NUMBERS[kind], schema) == counts
+    assert read(tmp_path, NUMBERS[kind], {"a": {**AGE, "missing": missing}, "b": BIT}) == counts
 
 
 @pytest.mark.parametrize("read", FORMATS)
@@ -114,15 +111,12 @@ def test_codes_stand_in_the_schema_and_on_the_data(tmp_path):
 def test_data_without_a_schema_have_rules_too():
     data = load("cancer", n=5, rng=np.random.default_rng(0))
     plain = {"levels": list(data.levels["Smoker"]), "missing": "refuse", "ordered": False}
-    assert data.rules["Smoker"] == plain
-    assert Schema(data.rules).levels == data.levels
+    assert (data.rules["Smoker"], Schema(data.rules).levels) == (plain, data.levels)
 
 
+NO_CODES = [], ["NA", ""], ["NA", None], ["refuse", 9], [True], np.nan, {"NA": 9}
 CONTRADICTORY = [
-    *[
-        ({**AGE, "missing": entry}, "missing must be 'refuse', the name of a level or a list")
-        for entry in ([], ["NA", ""], ["NA", None], ["refuse", 9], [True], NAN, {"NA": 9})
-    ],
+    *[({**AGE, "missing": odd}, "missing must be 'refuse', the name of a l") for odd in NO_CODES],
     ({**AGE, "missing": [9, "9.0"]}, "'a' lists missing code '9' twice; list it once"),
     ({**AGE, "missing": ["unknown", " 9"]}, "level ' 9' has blanks at its ends; take them out"),
     ({**AGE, "missing": ["NA", "0 to 10"]}, "missing code '0 to 10' is level '0 to 10' too"),

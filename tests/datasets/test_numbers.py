@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_tables import numbers_in
-from people import BIT, refused
+from people import BIT, cases, refused
 
 from dpcgd import Dataset, Schema, read_csv, read_parquet
 from dpcgd.datasets.variable import PARTS, Parts
@@ -50,28 +50,27 @@ LARGEST = np.finfo(float).max
 ENDS = [(0, 0), (0, np.nan), (-LARGEST, LARGEST), (0.0, 5e-324), (80, 0), ("1", "2"), (1, 1.5, 2)]
 
 
-BAD = [
-    ([[1.0, np.nan]], RANGES, "missing or infinite"),
-    ([[1.0, None]], RANGES, "missing or infinite; drop or impute"),
-    ([[1.0]], RANGES, "one column for each of the 2"),
-    (np.empty((0, 2)), RANGES, "one row a record"),
-    ([[1.0, 1.0], [1.0]], RANGES, "differ in length; give all as many"),
-    ([["1", "1"]], RANGES, r"must be numbers, not text .* convert them first"),
-    (np.array([["1", 1]], object), RANGES, "must be numbers, not text"),
-    (np.array([[1, 1]], "datetime64[s]"), RANGES, "must be numbers, not text or other objects"),
-    (ROW, {"age": (0, 80)}, "at least two variables"),
-    (ROW, [(0, 80), (1, 2)], "ranges must be a mapping"),
-    *[
-        (ROW, {**RANGES, "age": ends}, r"'age': a range is two finite .* give \(low, ")
-        for ends in ENDS
-    ],
-    *[
-        (ROW, {**RANGES, "age": odd}, "'age': give its range as a list")
-        for odd in (2, "12", {1, 2})
-    ],
-    (ROW, {"age": (0, 80), 2: (1, 2)}, "write it as '2'"),
-    (ROW, {"age": (0, 80), "b ": (1, 2)}, "'b ' is empty or has blanks at its ends"),
-]
+WORDS = [["1", "1"]], np.array([["1", 1]], object), np.array([[1, 1]], "datetime64[s]")
+BAD_VALUES = {
+    "missing or infinite; drop or impute": [[[1.0, np.nan]], [[1.0, None]]],
+    "one column for each of the 2": [[[1.0]]],
+    "one row a record": [np.empty((0, 2))],
+    "differ in length; give all as many": [[[1.0, 1.0], [1.0]]],
+    "must be numbers, not text or other objects; convert them first": WORDS,
+}
+BAD_ENDS = {
+    r"'age': a range is two finite .* give \(low, ": ENDS,
+    "'age': give its range as a list": [2, "12", {1, 2}],
+}
+BAD_RANGES = {
+    "at least two variables": [{"age": (0, 80)}],
+    "ranges must be a mapping": [[(0, 80), (1, 2)]],
+    "write it as '2'": [{"age": (0, 80), 2: (1, 2)}],
+    "'b ' is empty or has blanks at its ends": [{"age": (0, 80), "b ": (1, 2)}],
+}
+BAD = [(values, RANGES, cure) for values, cure in cases(BAD_VALUES)]
+BAD += [(ROW, {**RANGES, "age": ends}, cure) for ends, cure in cases(BAD_ENDS)]
+BAD += [(ROW, ranges, cure) for ranges, cure in cases(BAD_RANGES)]
 
 
 @pytest.mark.parametrize(("values", "ranges", "cure"), BAD)
@@ -112,8 +111,7 @@ def test_numbers_of_a_mixed_table_are_binned_and_the_rest_stays():
     assert (data.ordered, data.missing) == ({"x", "y"}, {"x": "unknown"})
     found = data.binned(4)
     assert found.levels["x"] == ("0 to 2.5", "2.5 to 5", "5 to 7.5", "7.5 to 10", "unknown")
-    assert found.levels["y"][0] == "part 1 of 4"
-    assert found.codes.tolist() == [[1, 4, 0], [0, 3, 0]]
+    assert (found.levels["y"][0], found.codes.tolist()) == ("part 1 of 4", [[1, 4, 0], [0, 3, 0]])
     assert (found.ordered, found.missing, found.numbers) == ({"x", "y"}, {"x": "unknown"}, ())
     assert data.binned(10**6).codes[0, 1] == 10**6
     for bins in (0, 4.0, "4", True, None):

@@ -13,13 +13,12 @@ from dpcgd.datasets.random_networks import MORE_TABLES, SHAPES, TABLES, random_n
 def test_every_kind_is_a_network(shape, tables, d):
     rng = np.random.default_rng(d)
     network = random_network(shape, tables, d, rng)
-    graph = network.graph
-    assert nx.is_directed_acyclic_graph(graph)
-    assert len(graph) == d
-    assert max(dict(graph.in_degree()).values()) <= random_networks.MOST_PARENTS
+    assert nx.is_directed_acyclic_graph(network.graph)
+    assert len(network.graph) == d
+    assert max(dict(network.graph.in_degree()).values()) <= random_networks.MOST_PARENTS
     for name, table in network.tables.items():
-        of = [len(network.levels[v]) for v in (*network.parents[name], name)]
-        assert table.shape == tuple(of)
+        family = (*network.parents[name], name)
+        assert table.shape == tuple(len(network.levels[v]) for v in family)
         assert np.allclose(table.sum(axis=-1), 1)
         assert table.min() >= 0
     assert network.sample(50, rng=rng).codes.shape == (50, d)
@@ -29,8 +28,7 @@ def test_an_unknown_kind_and_too_few_levels_are_refused():
     rng, few = np.random.default_rng(0), {"a": ("0", "1")}
     refused("is none of", random_network, "ring", "weak", 5, rng)
     refused("is none of", random_network, "tree", "odd", 5, rng)
-    cure = "levels has 1 variables, not 5; give each its levels"
-    refused(cure, random_network, "tree", "weak", 5, rng, levels=few)
+    refused("levels has 1 variables, not 5", random_network, "tree", "weak", 5, rng, levels=few)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -40,11 +38,9 @@ def test_levels_may_be_given(shape, tables):
     rng = np.random.default_rng(0)
     for _ in range(20):
         network = random_network(shape, tables, 4, rng, levels=levels)
-        assert list(network.levels.items()) == list(levels.items())
-        assert network.parents["one"] == ()
+        assert (list(network.levels.items()), network.parents["one"]) == (list(levels.items()), ())
         assert all("one" not in of for of in network.parents.values())
-        data = network.sample(50, rng=rng)
-        assert data.cardinalities == (1, 2, 10, 6)
+        assert network.sample(50, rng=rng).cardinalities == (1, 2, 10, 6)
         assert np.allclose(network.tables["ten"].sum(axis=-1), 1)
 
 

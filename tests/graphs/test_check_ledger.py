@@ -108,16 +108,16 @@ test_what_is_no_price_or_too_much_is_refused_with_what_it_is = refusals(
 )
 
 
-@pytest.mark.parametrize(
-    ("events", "recomputed", "ours"),
-    [
-        ([GaussianEvent("Gaussian", 9.0)], "prices of Gaussian", "sensitivities"),
-        ([PureEvent("Laplace", 0.1)] * 9, "prices of Laplace", "sensitivities"),
-        ([GaussianEvent("Gaussian", 9.0), failing(1e-9)], "prices of Gaussian", "prices of tested"),
-        ([PureEvent("above threshold", 0.1)], None, "prices of above threshold"),
-        ([PureEvent("above threshold", 0.02)] * 90, "their sum", "prices of above threshold"),
-    ],
-)
+PRICED = [
+    ([GaussianEvent("Gaussian", 9.0)], "prices of Gaussian", "sensitivities"),
+    ([PureEvent("Laplace", 0.1)] * 9, "prices of Laplace", "sensitivities"),
+    ([GaussianEvent("Gaussian", 9.0), failing(1e-9)], "prices of Gaussian", "prices of tested"),
+    ([PureEvent("above threshold", 0.1)], None, "prices of above threshold"),
+    ([PureEvent("above threshold", 0.02)] * 90, "their sum", "prices of above threshold"),
+]
+
+
+@pytest.mark.parametrize(("events", "recomputed", "ours"), PRICED)
 def test_it_is_said_whose_prices_they_are(events, recomputed, ours):
     found = check(events, 9.0, 1e-6)
     assert any(name.startswith(ours) for name in found.ours)

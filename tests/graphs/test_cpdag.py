@@ -1,7 +1,8 @@
-"""Graphs with undirected edges: their completion, scores, and the formats of other packages."""
+"""Graphs with undirected edges: completion, scores, formats of other packages, and drawings."""
 
 import itertools
 import re
+import xml.etree.ElementTree as ET
 from functools import partial
 
 import networkx as nx
@@ -14,6 +15,7 @@ from known_graphs import NAMES, equivalence_classes
 from refusals import refusals
 
 from dpcgd.graphs.cpdag import CPDAG, Certainty, consistent_extension, meek
+from dpcgd.graphs.drawing import WIDEST, layered_positions, to_svg
 
 seeded = settings(derandomize=True, max_examples=200)
 
@@ -76,8 +78,7 @@ def test_round_trips_keep_the_graph(arcs):
     before = CPDAG(["tub", "x ray", "é&\"'", "a\\b", "-> b;", "e"], arcs)
     assert CPDAG.from_networkx(before.to_networkx()) == before
     read = CPDAG.from_networkx(nx.parse_gml(before.to_gml()))
-    assert read == before
-    assert read.variables == before.variables
+    assert (read, read.variables) == (before, before.variables)
     for kind in ("pcalg", "causal-learn"):
         assert CPDAG.from_amat(before.to_amat(kind), before.variables, kind) == before
     directed, undirected = before.to_edge_lists()
@@ -87,13 +88,13 @@ def test_round_trips_keep_the_graph(arcs):
     assert {arc for arc, mark in marks.items() if mark} == before.arrows
 
 
-@pytest.mark.parametrize(
-    ("convention", "directed", "undirected"),
-    [
-        ("pcalg", [[0, 0], [1, 0]], [[0, 1], [1, 0]]),
-        ("causal-learn", [[0, -1], [1, 0]], [[0, -1], [-1, 0]]),
-    ],
-)
+MATRICES = [
+    ("pcalg", [[0, 0], [1, 0]], [[0, 1], [1, 0]]),
+    ("causal-learn", [[0, -1], [1, 0]], [[0, -1], [-1, 0]]),
+]
+
+
+@pytest.mark.parametrize(("convention", "directed", "undirected"), MATRICES)
 def test_matrices_have_the_marks_of_their_convention(convention, directed, undirected):
     assert graph("ab", "a->b").to_amat(convention).tolist() == directed
     assert graph("ab", "a-b").to_amat(convention).tolist() == undirected
@@ -102,11 +103,9 @@ def test_matrices_have_the_marks_of_their_convention(convention, directed, undir
 
 def test_texts_name_every_variable_and_every_edge_once():
     edges = graph("abc", "a->b", "c->b", "a-c")
-    assert str(edges) == "a -> b\na -- c\nc -> b"
-    assert str(graph("ab")) == "(no edge)"
+    assert (str(edges), str(graph("ab"))) == ("a -> b\na -- c\nc -> b", "(no edge)")
     variables = '  "a";\n  "b";\n  "c";\n  "a" -> "b";\n'
-    dot = f'digraph {{\n{variables}  "a" -> "c" [dir=none];\n  "c" -> "b";\n}}'
-    assert edges.to_dot() == dot
+    assert edges.to_dot() == f'digraph {{\n{variables}  "a" -> "c" [dir=none];\n  "c" -> "b";\n}}'
     assert edges.to_dagitty() == f'pdag {{\n{variables}  "a" -- "c";\n  "c" -> "b";\n}}'
     sure = Certainty({frozenset("ab"): 0.9}, {("a", "b"): 0.7, ("b", "a"): 0.1})
     likely = CPDAG("ab", [[0, 1], [0, 0]], sure).to_dagitty()
@@ -123,8 +122,7 @@ def test_dot_quotes_any_name(name):
     text = CPDAG([name, "b"], [[0, 1], [0, 0]]).to_dot()
     lines = rf"digraph {{\n  {QUOTED};\n  \"b\";\n  {QUOTED} -> \"b\";\n}}"
     first, again = re.fullmatch(lines, text, re.DOTALL).groups()
-    assert first == again
-    assert re.sub(r'\\(["\\])', r"\1", first) == name
+    assert (first, re.sub(r'\\(["\\])', r"\1", first)) == (again, name)
 
 
 KNOWN = graph("abcdef", "a->c", "b->c", "c->d", "e-f")
@@ -154,19 +152,19 @@ def test_pgmpy_takes_the_edge_lists():
 # --- scores
 
 
-@pytest.mark.parametrize(
-    ("variables", "found", "true", "scores"),
-    [
-        # 2 of 3 joined pairs on either side are common, and 1 arrow of 1 and 3.
-        # b - c lost its direction, c -> d is missing, a - d is extra.
-        ("abcd", "a->c b-c a-d", "a->c b->c c->d", (2 / 3, 1 / 2, 3)),
-        ("ab", "a->b", "b->a", (1, 0, 1)),
-        ("ab", "", "", (1, 1, 0)),
-        ("ab", "", "a->b", (0, 0, 1)),
-        ("ab", "a->b", "", (0, 0, 1)),
-        ("ab", "a-b", "a-b", (1, 1, 0)),
-    ],
-)
+SCORED = [
+    # 2 of 3 joined pairs on either side are common, and 1 arrow of 1 and 3.
+    # b - c lost its direction, c -> d is missing, a - d is extra.
+    ("abcd", "a->c b-c a-d", "a->c b->c c->d", (2 / 3, 1 / 2, 3)),
+    ("ab", "a->b", "b->a", (1, 0, 1)),
+    ("ab", "", "", (1, 1, 0)),
+    ("ab", "", "a->b", (0, 0, 1)),
+    ("ab", "a->b", "", (0, 0, 1)),
+    ("ab", "a-b", "a-b", (1, 1, 0)),
+]
+
+
+@pytest.mark.parametrize(("variables", "found", "true", "scores"), SCORED)
 def test_scores_of_hand_worked_examples(variables, found, true, scores):
     found = graph(variables, *found.split())
     for order in itertools.permutations(variables):
@@ -223,8 +221,7 @@ def test_the_extension_of_a_class_is_one_of_its_dags(seed):
     order = rng.permutation(size)
     whole = CPDAG.from_dag(nx.from_numpy_array(arcs[order][:, order], create_using=nx.DiGraph))
     dag = consistent_extension(whole)
-    assert tuple(dag) == whole.variables
-    assert CPDAG.from_dag(dag) == whole
+    assert (tuple(dag), CPDAG.from_dag(dag)) == (whole.variables, whole)
 
 
 @seeded
@@ -258,8 +255,7 @@ def weighed(*certainty, **how):
 
 
 def test_probabilities_change_no_score_and_add_up_to_what_is_expected_right():
-    assert weighed() == PLAIN
-    assert weighed().shd(PLAIN) == 0
+    assert (weighed(), weighed().shd(PLAIN)) == (PLAIN, 0)
     assert weighed().expected_right_edges == pytest.approx(0.97 + 0.625)
     assert weighed().expected_right_arrows == pytest.approx(0.88)
     assert PLAIN.expected_right_edges is PLAIN.expected_right_arrows is None
@@ -273,14 +269,14 @@ def check_probabilities(edges):
         assert float(data["reverse_probability"]) == ARROWS[b, a]
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        lambda graph: graph.to_networkx(),
-        lambda graph: nx.parse_gml(graph.to_gml()),
-        lambda graph: nx.parse_graphml("".join(nx.generate_graphml(graph.to_networkx()))),
-    ],
-)
+EXPORTS = [
+    lambda graph: graph.to_networkx(),
+    lambda graph: nx.parse_gml(graph.to_gml()),
+    lambda graph: nx.parse_graphml("".join(nx.generate_graphml(graph.to_networkx()))),
+]
+
+
+@pytest.mark.parametrize("written", EXPORTS)
 def test_exports_carry_every_probability_to_the_digit_and_are_read_back(written):
     before = weighed(caution="the model saw no such table")
     arcs = written(before)
@@ -306,10 +302,11 @@ def by_lines(text):
         yield a, b, dict(re.findall(r'(\w+)="([^"]*)"', attributes))
 
 
+TEXTS = [lambda g: by_pydot(g.to_dot()), lambda g: by_lines(g.to_dagitty())]
+
+
 @pytest.mark.filterwarnings("ignore")  # of pydot's parser
-@pytest.mark.parametrize(
-    "read", [lambda g: by_pydot(g.to_dot()), lambda g: by_lines(g.to_dagitty())]
-)
+@pytest.mark.parametrize("read", TEXTS)
 def test_texts_carry_every_probability_to_the_digit(read):
     edges = list(read(weighed()))
     assert sorted(edge[:2] for edge in edges) == [("a", "b"), ("b", "c")]
@@ -331,8 +328,7 @@ def test_a_frame_has_a_row_an_edge():
     frame = weighed(caution="doubt").to_frame()
     columns = ["from", "to", "directed", "probability", "arrow_probability"]
     rows = [["a", "b", True, 0.97, 0.88], ["b", "c", False, 0.625, 0.3125]]
-    assert frame[columns].values.tolist() == rows
-    assert frame.attrs == {"caution": "doubt"}
+    assert (frame[columns].values.tolist(), frame.attrs) == (rows, {"caution": "doubt"})
     assert list(PLAIN.to_frame().columns) == columns[:3]
     assert len(CPDAG("abcd", np.zeros((4, 4), bool), sure()).to_frame()) == 0
 
@@ -352,28 +348,96 @@ test_what_is_no_graph_and_what_makes_none_is_refused = refusals(
     *((partial(CPDAG, "ab", np.zeros(shape)), "square") for shape in SQUARES),
     *((partial(f, PLAIN, graph("abce", "a->b")), "d, e; name both alike") for f in METRICS),
     (PLAIN.to_probabilities, "read it from a release of moments"),
-    *(
-        (partial(weighed, PAIRS | {"ab": wrong}), "between 0 and 1")
-        for wrong in (-0.1, 1.1, np.nan)
-    ),
+    *((partial(weighed, PAIRS | {"ab": p}), "between 0 and 1") for p in (-0.1, 1.1, np.nan)),
     (lambda: weighed(PAIRS, ARROWS | {("a", "b"): 1.1}), "between 0 and 1"),
     (lambda: weighed({"bc": 0.5}, ARROWS), WITHOUT),
     (lambda: weighed(PAIRS, {}), WITHOUT),
 )
 
 
-@pytest.mark.parametrize(
-    ("pairs", "joined", "words"),
-    [
-        ({"ab": 0.5, "ac": 0.1}, ["ab"], []),
-        ({"ab": 0.49, "ac": 0.1}, [], [NOTHING]),
-        ({"ab": 0.49, "ac": 0.1}, ["ab"], [NOTHING, FEW]),
-        ({"ab": 0.8, "ac": 0.1, "bc": 0.1}, ["ab", "ac", "bc"], [FEW]),
-        ({"ab": 1, "ac": 0.1, "bc": 0.1}, ["ab"], [NOTHING]),  # what knowledge says is no news
-        ({"ab": 1, "ac": 0.4}, ["ab", "ac"], [NOTHING, FEW]),
-        ({"ab": 1}, ["ab"], []),
-        ({}, [], []),
-    ],
-)
+VERDICTS = [
+    ({"ab": 0.5, "ac": 0.1}, ["ab"], []),
+    ({"ab": 0.49, "ac": 0.1}, [], [NOTHING]),
+    ({"ab": 0.49, "ac": 0.1}, ["ab"], [NOTHING, FEW]),
+    ({"ab": 0.8, "ac": 0.1, "bc": 0.1}, ["ab", "ac", "bc"], [FEW]),
+    ({"ab": 1, "ac": 0.1, "bc": 0.1}, ["ab"], [NOTHING]),  # what knowledge says is no news
+    ({"ab": 1, "ac": 0.4}, ["ab", "ac"], [NOTHING, FEW]),
+    ({"ab": 1}, ["ab"], []),
+    ({}, [], []),
+]
+
+
+@pytest.mark.parametrize(("pairs", "joined", "words"), VERDICTS)
 def test_a_plain_word_stands_where_little_is_told(pairs, joined, words):
     assert sure(pairs).verdict(list(map(frozenset, joined))) == "; ".join(words)
+
+
+# --- drawings: where variables stand, and what is said of edges that may be wrong
+
+
+def drawn(names, *arcs, certain=True, edge=0.9, caution=""):
+    """A drawing of a graph with these arcs."""
+    graph = nx.empty_graph(names, create_using=nx.DiGraph)
+    graph.add_edges_from(arcs)
+    pairs = dict.fromkeys(map(frozenset, itertools.combinations(names, 2)), edge)
+    arrows = dict.fromkeys(itertools.permutations(names, 2), 0.875 * edge)
+    certainty = Certainty(pairs, arrows, caution) if certain else None
+    marks = CPDAG.from_networkx(graph)
+    return ET.fromstring(to_svg(CPDAG(marks.variables, marks.arcs, certainty)))
+
+
+def words_in(picture):
+    return [element.text for element in picture.iter() if (element.text or "").strip()]
+
+
+def dashed(picture):
+    return [e for e in picture.iter() if e.get("stroke-dasharray")]
+
+
+def test_many_variables_without_an_edge_make_no_wide_row():
+    graph = nx.DiGraph([("a", "b")])
+    graph.add_nodes_from(range(40 * WIDEST))
+    places = layered_positions(graph)
+    columns, layers = zip(*places.values(), strict=True)
+    assert np.ptp(columns) < WIDEST
+    assert len(set(places.values())) == len(places)
+    assert places["a"][1] < places["b"][1] < min(places[v][1] for v in range(40 * WIDEST))
+    assert max(layers) >= 40
+
+
+@pytest.mark.parametrize("edge", [0.3, 0.6])
+def test_a_drawing_shows_the_probability_of_edge_and_arrow_and_dashes_what_is_unlikely(edge):
+    picture = drawn("abcd", "ab", "bc", "cb", edge=edge)
+    labels = [word for word in words_in(picture) if word.startswith(".")]
+    assert sorted(labels) == {0.3: [".30", ".30/.26"], 0.6: [".60", ".60/.53"]}[edge]
+    assert len(dashed(picture)) == (2 if edge < 0.5 else 0)
+    plain = drawn("abcd", "ab", certain=False)
+    assert sorted(words_in(plain)) == ["The released graph", *"abcd"]
+    assert not dashed(plain)
+
+
+def test_a_drawing_says_where_little_is_told_to_those_who_see_and_those_who_hear():
+    title, *words = words_in(drawn("ab", edge=0.1, caution="<odd>"))
+    for text in (title, " ".join(words)):
+        assert "no pair stands out" in text
+        assert "<odd>" in text
+
+
+def test_no_edge_leaves_a_drawing():
+    """Bent edges ran out of the picture, and their labels would have been cut."""
+    picture = drawn("abcdef", *itertools.combinations("abcdef", 2))
+    left, top, wide, tall = map(float, picture.get("viewBox").split())
+    lines = [e.get("points") for e in picture.iter() if e.tag.endswith("polyline")]
+    points = np.array([list(map(float, p.split(","))) for line in lines for p in line.split()])
+    assert (points >= (left, top)).all()
+    assert (points <= (left + wide, top + tall)).all()
+
+
+def test_labels_of_a_drawing_do_not_cover_each_other():
+    """Both edges of a crossing have the same middle."""
+    picture = drawn("abcd", "ac", "ad", "bc", "bd")
+    labels = [e for e in picture.iter() if e.text == ".90/.79"]
+    places = np.array([(float(e.get("x")), float(e.get("y"))) for e in labels])
+    apart = np.abs(places[:, None] - places)
+    assert len(labels) == 4
+    assert ((apart > (32, 10)).any(axis=2) | np.eye(4, dtype=bool)).all()

@@ -103,8 +103,7 @@ def obeys(graph, knowledge):
 def test_search_finds_the_completed_graph_of_any_dag(dag, graded):
     oracle = Separation(dag)
     found = search(oracle, list(dag), max_order=len(dag), grading=oracle if graded else None)
-    assert found.graph == CPDAG.from_dag(dag)
-    assert found.tests == len(oracle.asked)
+    assert (found.graph, found.tests) == (CPDAG.from_dag(dag), len(oracle.asked))
     assert not found.stopped_early
     assert found.separating_sets.keys() == pairs_of(dag) - found.graph.skeleton
     for (a, b), separating in found.separating_sets.items():
@@ -124,12 +123,9 @@ def test_questions_are_those_of_pc_stable_and_none_is_asked_twice(size, seed, ch
         asked = [question for question in questions if len(question[1]) == order]
         assert len(set(asked)) == len(asked)
         near = {v: {w for w in range(size) if {v, w} in adjacent} for v in range(size)}
-        allowed = {
-            (pair, frozenset(given))
-            for pair in adjacent
-            for end in pair
-            for given in itertools.combinations(near[end] - pair, order)
-        }
+        ends = [(pair, near[end] - pair) for pair in adjacent for end in pair]
+        sets = [(pair, itertools.combinations(others, order)) for pair, others in ends]
+        allowed = {(pair, frozenset(given)) for pair, several in sets for given in several}
         assert set(asked) <= allowed
         separated = {pair for pair, given in asked if oracle.says(*pair, given)}
         assert {pair for pair, _ in allowed - set(asked)} <= separated
@@ -141,16 +137,14 @@ def test_questions_are_those_of_pc_stable_and_none_is_asked_twice(size, seed, ch
 def test_a_spent_budget_keeps_what_is_left_after_any_number_of_answers():
     dag = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d"), ("c", "e"), ("d", "f"), ("e", "f")])
     variables, whole = list(dag), Separation(dag)
+    name = variables.__getitem__
     full = search(whole, variables)
     assert full.tests > 20
     for k in range(full.tests + 1):
         found = search(Broke(dag, k), variables)
         assert (found.stopped_early, found.tests) == (k < full.tests, k)
-        removed = {
-            frozenset((variables[x], variables[y])): tuple(variables[v] for v in given)
-            for x, y, given in whole.asked[:k]
-            if whole.says(x, y, given)
-        }
+        apart = [test for test in whole.asked[:k] if whole.says(*test)]
+        removed = {frozenset(map(name, (x, y))): tuple(map(name, given)) for x, y, given in apart}
         assert found.separating_sets == removed
         assert found.graph.skeleton == pairs_of(variables) - removed.keys()
     for orders in range(3):
@@ -170,8 +164,7 @@ def test_the_result_never_violates_the_knowledge(data, dag, truthful):
     known = data.draw(knowledge_of(list(dag)))
     seed, chance = data.draw(st.integers(0, 10**6)), data.draw(st.floats(0, 1))
     oracle = Separation(dag) if truthful else Coins(seed, chance)
-    found = search(oracle, list(dag), knowledge=known)
-    assert obeys(found.graph, known)
+    assert obeys(search(oracle, list(dag), knowledge=known).graph, known)
     decided = {*known.required} | {a for a in known.forbidden if a[::-1] in known.forbidden}
     asked = {frozenset((f"v{x}", f"v{y}")) for x, y, _ in oracle.asked}
     assert not asked & {*map(frozenset, decided)}
@@ -206,8 +199,7 @@ def test_colliders_that_demand_opposite_arrowheads_leave_the_edge_undirected():
     for order in itertools.permutations("abcd"):
         columns = [sorted(map(order.index, pair)) for pair in pairs_of("abcd") - path]
         found = search(Graded({pair: {(): 1.0} for pair in map(tuple, columns)}), order).graph
-        assert found.skeleton == path
-        assert found.arrows == {("a", "b"), ("d", "c")}
+        assert (found.skeleton, found.arrows) == (path, {("a", "b"), ("d", "c")})
 
 
 class Graded:
@@ -238,8 +230,7 @@ def test_with_grades_the_clearest_set_decides_about_a_collider():
 
 def test_refused_sets_have_no_grade():
     oracle = Graded({(0, 1): {(): 0.5, (2,): None}})
-    graph = search(oracle, "xyc", grading=oracle).graph
-    assert graph.arrows == {("x", "c"), ("y", "c")}
+    assert search(oracle, "xyc", grading=oracle).graph.arrows == {("x", "c"), ("y", "c")}
 
 
 @pytest.mark.parametrize("clear", [0.001, 0.003])
@@ -299,8 +290,7 @@ def test_pairs_that_no_test_confirms_leave_the_graph_if_asked():
     kept = search(Unsure(0, 0.0), "abc", max_order=1)
     dropped = search(Unsure(0, 0.0), "abc", max_order=1, untested="drop")
     assert kept.untested == dropped.untested == {frozenset("ab"), frozenset("ac")}
-    assert len(kept.graph.skeleton) == 3
-    assert dropped.graph.skeleton == {frozenset("bc")}
+    assert (len(kept.graph.skeleton), dropped.graph.skeleton) == (3, {frozenset("bc")})
     assert dropped.separating_sets == {}
 
 
@@ -373,8 +363,7 @@ def test_at_first_the_first_sets_of_every_pair_are_looked_at_and_no_further_if_g
 
 def test_without_an_order_or_out_of_turn_a_test_is_worked_out_by_itself():
     looking, worked = ahead(1, np.zeros((6, 6), bool))
-    assert looking.of((2, 3, 5)) == 10
-    assert worked == [[(2, 3, 5)]]
+    assert (looking.of((2, 3, 5)), worked) == (10, [[(2, 3, 5)]])
     looking.begin_order(1, complete(4), np.triu(complete(4)))
     assert looking.of((1, 0, 3)) == 4
     assert (1, 0, 3) in worked[1]

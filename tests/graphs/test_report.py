@@ -98,8 +98,7 @@ def test_a_graph_of_a_search_has_the_probabilities_of_its_moments_beside_it():
     rows = re.findall(r"<tr><td>(\w+) -- (\w+)</td><td>(.*?)</td>", release.report())
     assert {frozenset(row[:2]) for row in rows} == release.graph.skeleton
     for a, b, shown in rows:
-        number = release.probabilities[frozenset((a, b))]
-        assert html.unescape(shown) == two_digits(number)
+        assert html.unescape(shown) == two_digits(release.probabilities[frozenset((a, b))])
     asked = dpcgd.priv_pc(DATA, epsilon=1.0, rng=default_rng(0))
     assert "gives no probabilities" not in asked.report()
 
@@ -195,19 +194,17 @@ NOTHING = ("at this noise no pair stands out", "most of the edges drawn are expe
 CAUTION = "the edge model was trained on nothing like this"
 
 
+DOUBTS = [(0.1, "", NOTHING), (0.9, CAUTION, [CAUTION])]
+
+
 @pytest.mark.parametrize("system", SYSTEMS)
-@pytest.mark.parametrize(
-    ("level", "caution", "words"), [(0.1, "", NOTHING), (0.9, CAUTION, [CAUTION])]
-)
-def test_a_release_that_tells_little_or_whose_model_is_in_doubt_says_so_everywhere(
-    system, level, caution, words, tmp_path
-):
+@pytest.mark.parametrize(("level", "caution", "words"), DOUBTS)
+def test_a_release_that_tells_little_says_so_everywhere(system, level, caution, words, tmp_path):
     usual = released(system)
     pairs = dict.fromkeys(usual.probabilities, level)
     arrows = dict.fromkeys(usual.arrow_shares, level / 2)
-    release = replace(
-        usual, graph=replace(usual.graph, certainty=Certainty(pairs, arrows, caution))
-    )
+    graph = replace(usual.graph, certainty=Certainty(pairs, arrows, caution))
+    release = replace(usual, graph=graph)
     release.save(tmp_path / "receipt.json")
     for each in (release, dpcgd.read_release(tmp_path / "receipt.json")):
         graph, markdown = each.graph, each.report(tmp_path / "report.md")

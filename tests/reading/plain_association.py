@@ -18,13 +18,10 @@ def plain_association(marginals, x, y, given=(), *, interacting=False):
     q = design.average(to_x, to_y, pair.values).ravel()
     spread = design.spread(to_x, to_y) / marginals.n + design.noise(to_x, to_y, pair.deviation)
     statistic = _quadratic(spread, q, 1e-14)
-    return Association(
-        statistic=statistic,
-        freedom=len(q),
-        effect=_quadratic(np.kron(to_x.residual, to_y.residual), q, 1e-6),
-        undetermined=min(to_x.undetermined, to_y.undetermined),
-        p_value=chdtrc(len(q), max(0.0, statistic)) if len(q) else 1.0,
-    )
+    effect = _quadratic(np.kron(to_x.residual, to_y.residual), q, 1e-6)
+    p_value = chdtrc(len(q), max(0.0, statistic)) if len(q) else 1.0
+    undetermined = min(to_x.undetermined, to_y.undetermined)
+    return Association(statistic, len(q), effect, undetermined, p_value)
 
 
 class Design:
@@ -85,18 +82,12 @@ class Design:
         residual = _positive_part(variance - cross @ slope.T)
         intercept, whole = own.values - slope @ self.mean, np.trace(variance)
         table = self.marginals.table(x, *self.given).reshape(levels, -1) if self.exact else None
-        return SimpleNamespace(
-            mean=own.values,
-            cross=cross,
-            slope=slope,
-            intercept=intercept,
-            residual=residual,
-            undetermined=np.trace(residual) / whole if whole > 0 else 1.0,
-            mu=intercept + self.features @ slope.T,
-            covariances=self.exact and covariance_of_contrasts((table / table.sum(0)).T, levels),
-            deviation=own.deviation,
-            deviations=deviations,
-        )
+        covariances = self.exact and covariance_of_contrasts((table / table.sum(0)).T, levels)
+        known = {"mean": own.values, "deviation": own.deviation, "deviations": deviations}
+        known |= {"cross": cross, "slope": slope, "intercept": intercept, "residual": residual}
+        known |= {"mu": intercept + self.features @ slope.T, "covariances": covariances}
+        undetermined = np.trace(residual) / whole if whole > 0 else 1.0
+        return SimpleNamespace(undetermined=undetermined, **known)
 
     def average(self, to_x, to_y, products) -> np.ndarray:
         """Average conditional covariance; the mean products are those of the two variables."""

@@ -38,11 +38,14 @@ MANY = [
 ]
 
 
+CASES = [
+    *((SYSTEMS, 10, 9, few) for few in FEW),
+    *(((private_graph,), 5, 7, many) for many in MANY),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("systems", "runs", "most", "case"),
-    [*((SYSTEMS, 10, 9, few) for few in FEW), *(((private_graph,), 5, 7, many) for many in MANY)],
-)
+@pytest.mark.parametrize(("systems", "runs", "most", "case"), CASES)
 def test_independent_columns_have_hardly_an_edge(systems, runs, most, case):
     (d, levels, n, epsilon, constant), pairs, probabilities = case, 0, []
     for system, seed in itertools.product(systems, range(runs)):
@@ -89,16 +92,12 @@ def test_copies_are_connected_and_nothing_else_is(copies, others):
     assert drawn <= 4  # some .05 a run: the chance of more is below 1e-6
 
 
-def exact_pair(correlation, deviation):
-    """Two fair coins with a noise of this size on what is released of both together."""
-    singles = {(v,): Moment(np.zeros(1), 0.0) for v in range(2)}
-    pair = {(0, 1): Moment(np.full((1, 1), correlation / 2), deviation / 2)}
-    return Marginals(10_000, (2, 2), singles | pair)
-
-
 def test_the_limit_is_the_prior_under_noise_and_else_grows_with_the_association():
     def limit(correlation, deviation):
-        return dependence(exact_pair(correlation, deviation))[0, 1]
+        """Of two fair coins with noise of this size on what is released of both together."""
+        released = {(v,): Moment(np.zeros(1), 0.0) for v in range(2)}
+        released[0, 1] = Moment(np.full((1, 1), correlation / 2), deviation / 2)
+        return dependence(Marginals(10_000, (2, 2), released))[0, 1]
 
     assert limit(0.3, 1e4) == pytest.approx(PRIOR, abs=1e-3)
     assert limit(0.2, 1e-3) > 1 - 1e-6
@@ -129,6 +128,5 @@ def test_a_pair_has_one_probability_to_the_last_digit(seed):
     d, n = 9, 200
     codes = rng.integers(0, 2, (n, d))
     codes[:, 1:] ^= codes[:, :-1] & rng.integers(0, 2, (n, d - 1))
-    marginals = graph_from_moments(dataset(*codes.T), epsilon=3.0, rng=rng).marginals
-    said = dependence(marginals)
+    said = dependence(graph_from_moments(dataset(*codes.T), epsilon=3.0, rng=rng).marginals)
     assert np.array_equal(said, said.T)

@@ -1,7 +1,8 @@
-"""Features of released pairs against plain definitions, on exact moments and on noisy ones."""
+"""Features of released pairs against plain definitions, and the reader that was trained on them."""
 
+import json
 import math
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -9,11 +10,14 @@ from dpcgd_book.results.known_tables import blurred
 from exact_pairs import marginals_of, sample, turned, with_a_constant
 from known_tables import records
 
+from dpcgd import load
+from dpcgd.datasets.arguments import data_folder
 from dpcgd.datasets.random_networks import SHAPES
 from dpcgd.moments.clipped_moments import blocks_of
 from dpcgd.reading import pair_features as reading
+from dpcgd.reading import reader
 from dpcgd.reading.pair_features import LEAST_LIKELY, STRONGEST, LocalEvidence, pair_features
-from dpcgd.reading.reader import edge_probabilities, first_reading
+from dpcgd.reading.reader import Trees, edge_probabilities, first_reading, most_likely_edges
 
 SEVEN = [*combinations(range(7), 2)]
 
@@ -47,10 +51,9 @@ class Plain:
         of = np.concatenate([np.arange(len(b))[rows[z]] for z in s] or [np.empty(0, int)])
         inner = b[np.ix_(of, of)] + np.diag(ridge[of] * math.sqrt(len(of)))
         slope_x, slope_y = (np.linalg.solve(inner, b[of, rows[a]]) for a in (x, y))
-        left = [
-            np.clip(1 - (b[of, rows[a]] * slope).sum(axis=0), reading.LEAST_OPEN, 1).mean()
-            for a, slope in ((x, slope_x), (y, slope_y))
-        ]
+        slopes = ((x, slope_x), (y, slope_y))
+        left = [1 - (b[of, rows[a]] * slope).sum(axis=0) for a, slope in slopes]
+        left = [np.clip(share, reading.LEAST_OPEN, 1).mean() for share in left]
         q = b[rows[x], rows[y]] - b[rows[x]][:, of] @ slope_y
         noise = v[rows[x], rows[y]] + v[rows[x]][:, of] @ slope_y**2
         noise = noise + (v[rows[y]][:, of] @ slope_x**2).T
@@ -100,9 +103,8 @@ def test_what_the_nearest_of_either_tell(plain):
     local = LocalEvidence(plain.blocks, np.random.default_rng(0).random((7, 7)))
     for (x, y), row in zip(SEVEN, table(local.features(np.array(SEVEN))), strict=True):
         ranked = [[w for w in local.nearest[a] if w not in (x, y)] for a in (x, y)]
-        near = {
-            k: [*dict.fromkeys(ranked[0][:k] + ranked[1][:k])] for k in (*STRONGEST, reading.FEW)
-        }
+        sizes = (*STRONGEST, reading.FEW)
+        near = {k: [*dict.fromkeys(ranked[0][:k] + ranked[1][:k])] for k in sizes}
         strong = [plain.given(x, y, near[k], local.ridge) for k in STRONGEST]
         least = min(plain.given(x, y, s, local.ridge) for s in combinations(near[reading.FEW], 2))
         expected = [*least[:2], *(s[0] for s in strong), *(s[1] for s in strong), strong[1][2]]
@@ -195,3 +197,68 @@ def test_the_second_reading_replaces_the_first_where_it_looked():
     assert (found[again] != first[again]).all()
     assert np.array_equal(found[left], first[left])
     assert (found == found.T).all()
+
+
+# --- the reader: its trees, its edge sets, and what it was trained on
+
+
+def expected_f1(chosen, p):
+    """By its definition, over all graphs that the probabilities allow."""
+    total = 0.0
+    for truth in product([0, 1], repeat=len(p)):
+        chance = np.prod([q if t else 1 - q for q, t in zip(p, truth, strict=True)])
+        right = sum(c and t for c, t in zip(chosen, truth, strict=True))
+        sizes = sum(chosen) + sum(truth)
+        total += chance * (2 * right / sizes if sizes else 1.0)
+    return total
+
+
+def of_four(values):
+    p = np.zeros((4, 4))
+    p[np.triu_indices(4, 1)] = values
+    return p + p.T
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_chosen_edges_have_nearly_the_largest_expected_f1(seed):
+    p = np.random.default_rng(seed).beta(0.5, 0.5, 6)
+    chosen = most_likely_edges(of_four(p), "f1")
+    assert (chosen == chosen.T).all()
+    best = max(expected_f1(edges, p) for edges in product([0, 1], repeat=6))
+    assert expected_f1(chosen[np.triu_indices(4, 1)], p) >= best - 0.05
+
+
+def test_a_precision_keeps_as_many_edges_as_it_allows():
+    p = of_four([0.99, 0.9, 0.8, 0.3, 0.2, 0.0])
+    assert [most_likely_edges(p, at).sum() // 2 for at in (1.0, 0.95, 0.89, 0.1)] == [0, 1, 3, 5]
+
+
+def test_more_records_than_in_training_are_read_as_so_many():
+    released = marginals_of(load("survey", n=5_000, rng=np.random.default_rng(0)))
+    most = int(reader.trained_reader().trained["records"][1])
+    many, as_many = (edge_probabilities(released.as_of(n)) for n in (1000 * most, most))
+    assert np.array_equal(many, as_many)
+    assert not np.array_equal(many, edge_probabilities(released))
+    assert released.n == 5_000
+
+
+NODES = {"feature": np.array([1, -1, -1, -1]), "number": np.array([0.5, -2.0, 3.0, 0.25])}
+NODES |= {"right": np.array([2, 0, 0, 0]), "roots": np.array([0, 3])}
+
+
+def test_the_log_odds_are_the_sum_of_the_leaves():
+    columns = {"seen": np.array([0.5, 0.6]), "more": np.zeros(2), "never seen": np.full(2, 9.0)}
+    found = Trees(features=("never seen", "seen"), bias=-1.0, **NODES).probabilities(columns)
+    assert np.allclose(np.log(found / (1 - found)), [-1 - 2 + 0.25, -1 + 3 + 0.25])
+
+
+@pytest.mark.parametrize("name", ["reader", "colliders"])
+def test_what_was_trained_on_other_features_is_refused(name, tmp_path, monkeypatch):
+    kept = json.loads((data_folder() / f"{name}.json").read_text())
+    columns = {feature: np.zeros(1) for feature in kept["features"]}
+    kept["features"][0] = "something else"
+    (tmp_path / f"{name}.json").write_text(json.dumps(kept))
+    monkeypatch.setattr(reader, "data_folder", lambda: tmp_path)
+    for trees in reader.trained_on.__wrapped__(f"{name}.json").trees.values():
+        with pytest.raises(ValueError, match=r"'something else'.*with: make models"):
+            trees.probabilities(columns)

@@ -29,8 +29,7 @@ def marginals_of(values, deviation, levels, n=1000):
     released = {}
     for subset in [*subsets_of(tuple(range(len(levels))))][1:]:
         if len(subset) < 4:
-            filled = np.resize(values, [levels[v] - 1 for v in subset])
-            released[subset] = Moment(filled, deviation)
+            released[subset] = Moment(np.resize(values, [levels[v] - 1 for v in subset]), deviation)
             values = [*values[1:], values[0]]
     return Marginals(n, levels, released)
 
@@ -71,8 +70,7 @@ def test_a_fit_has_probabilities_and_errors(values, deviation):
     names = RELEASE.graph.variables
     dag = nx.DiGraph([(names[0], names[2]), (names[1], names[2]), (names[2], names[3])])
     dag.add_node(names[4])
-    release = release_with(values, deviation)
-    fitted = fit_network(release, rng=default_rng(0), dag=dag, redraws=2)
+    fitted = fit_network(release_with(values, deviation), rng=default_rng(0), dag=dag, redraws=2)
     for name, table in fitted.network.tables.items():
         assert table.sum(axis=-1) == pytest.approx(np.ones(table.shape[:-1]))
         assert np.isfinite(fitted.errors[name]).all()

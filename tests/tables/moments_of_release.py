@@ -16,19 +16,10 @@ from dpcgd.privacy import account_file
 from dpcgd.privacy.account_file import AccountFile
 from dpcgd.tables import command_line, door
 
-BLOWS = ("kill", "interrupt", "disk")
-MOMENTS = (
-    (door, "check_run", "before"),
-    (door, "check_room", "before"),
-    (door, "open_account", "before"),
-    (AccountFile, "reserve", "before"),
-    (AccountFile, "redeem", "before"),
-    (account_file, "write_sealed", "before"),
-    (AccountFile, "redeem", "after"),
-    (door, "_keep", "before"),
-    (door, "_keep", "after"),
-    (door, "release_once", "after"),
-)
+MOMENTS = [(door, name, "before") for name in ("check_run", "check_room", "open_account")]
+MOMENTS += [(AccountFile, name, "before") for name in ("reserve", "redeem")]
+MOMENTS += [(account_file, "write_sealed", "before"), (AccountFile, "redeem", "after")]
+MOMENTS += [(door, "_keep", "before"), (door, "_keep", "after"), (door, "release_once", "after")]
 """From the first check to the moment before anything is printed."""
 
 LINE = ["release", "people.csv", "schema.json", "--epsilon", "1", "--account", "study.json"]
@@ -87,7 +78,7 @@ def in_a_child(folder, *moment):
 def main(home):
     table, outcomes = Path(home) / "table", {}
     in_a_child(shutil.copytree(table, Path(home) / "warm"))
-    for blow in BLOWS:
+    for blow in ("kill", "interrupt", "disk"):
         for number, moment in enumerate(MOMENTS):
             folder = Path(home) / f"{blow}-{number}"
             shutil.copytree(table, folder)

@@ -40,8 +40,7 @@ def test_with_even_shares_the_power_has_a_closed_form(levels, n, deviation, r):
     x, y, *_ = levels
     test = Detection(n, tuple(map(even, levels)), deviation, 0.01)
     freedom, noncentrality = (x - 1) * (y - 1), r**2 / (1 / n + x * y * deviation**2)
-    critical = stats.chi2.isf(0.01, freedom)
-    expected = stats.ncx2.sf(critical, freedom, noncentrality)
+    expected = stats.ncx2.sf(stats.chi2.isf(0.01, freedom), freedom, noncentrality)
     assert test.power(r) == pytest.approx(expected, abs=1e-6)
 
 
@@ -149,8 +148,7 @@ def test_the_plan_is_right_about_simulated_tests(tested, others, n, epsilon, pow
     x, y, *z = list(levels)[: len(tested)]
     r = planned.smallest(x, y, z)
     least = planned.rules.least_effect, planned.rules.least_share
-    deviation = planned.deviation / n
-    test = Detection(n, tuple(known.values()), deviation, 0.01, RELATED, *least)
+    test = Detection(n, tuple(known.values()), planned.deviation / n, 0.01, RELATED, *least)
     assert test.smallest(power) == pytest.approx(r)
     rng, given = default_rng(0), tuple(range(2, len(tested)))
     found, trials = 0, 4000

@@ -35,14 +35,12 @@ def seen_by(answer):
 
 def test_the_twins_have_the_public_facts_of_the_table():
     seen, system = seen_by(lambda data: data.truth)
-    back = rehearse(
-        SCHEMA, 50, epsilon=0.7, delta=1e-7, rng=default_rng(0), system=system, runs=3, alpha=0.2
-    )
+    budget, how = {"epsilon": 0.7, "delta": 1e-7}, {"system": system, "runs": 3, "alpha": 0.2}
+    back = rehearse(SCHEMA, 50, rng=default_rng(0), **budget, **how)
     for data, how in seen:
         assert (data.n, data.variables) == (50, tuple(SCHEMA))
         assert data.levels["age"] == ("15 to 25", "25 to 50", "unknown")
-        assert data.ordered == {"age", "pain"}
-        assert dict(data.missing) == {"age": "unknown"}
+        assert (data.ordered, dict(data.missing)) == ({"age", "pain"}, {"age": "unknown"})
         assert (how["epsilon"], how["delta"], how["alpha"]) == (0.7, 1e-7, 0.2)
     assert len({tuple(data.truth.edges) for data, _ in seen}) > 1
     frame = back.to_frame()
@@ -65,17 +63,15 @@ def test_scores_are_of_edges_without_direction():
 
 def test_a_plan_rehearses_itself():
     settings = {"epsilon": 0.8, "delta": 1e-7, "alpha": 0.05, "max_order": 1, "system": table_pc}
-    planned = plan(SCHEMA, 3000, **settings)
-    one = planned.rehearse(rng=default_rng(1), runs=2)
+    one = plan(SCHEMA, 3000, **settings).rehearse(rng=default_rng(1), runs=2)
     assert one == rehearse(SCHEMA, 3000, rng=default_rng(1), runs=2, **settings)
 
 
 def test_twins_of_a_public_table_are_its_records_and_have_its_true_graph():
     public = load("survey", n=40, rng=default_rng(1))
     seen, system = seen_by(lambda data: public.truth)
-    back = rehearse(
-        public.levels, 300, epsilon=0.5, rng=default_rng(0), system=system, runs=2, public=public
-    )
+    how = {"system": system, "runs": 2, "public": public}
+    back = rehearse(public.levels, 300, epsilon=0.5, rng=default_rng(0), **how)
     rows = {tuple(row) for row in public.codes.tolist()}
     for data, how in seen:
         assert (data.n, how["epsilon"]) == (300, 0.5)
