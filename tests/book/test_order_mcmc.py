@@ -9,6 +9,7 @@ from dpcgd_book.systems import order_mcmc as chains
 from dpcgd_book.systems.p_value_tests import FisherZ
 from dpcgd_book.systems.scores import BGe
 from known_graphs import BIC, NAMES, all_dags, graph_score
+from people import refused
 from scipy.special import logsumexp
 
 from dpcgd.graphs.cpdag import CPDAG
@@ -97,12 +98,10 @@ def test_the_space_grows_until_the_best_dag_is_in_it():
 
 
 def test_bad_input_is_refused_with_its_cure():
-    rng = np.random.default_rng(0)
-    score = four_columns(0)
-    with pytest.raises(ValueError, match="4 variables need a 4 by 4 array"):
-        chains.order_mcmc(score, np.ones((3, 3), bool), rng=rng)
-    with pytest.raises(ValueError, match="make both from the same data"):
-        chains.iterative_mcmc(score, FisherZ(np.eye(3), 10), alpha=0.05, rng=rng)
-    many = chains.MOST_CANDIDATES + 2
-    with pytest.raises(ValueError, match="'x0' has 15 candidate parents, more than 14; leave some"):
-        chains.order_mcmc(BIC(np.eye(many), 10), np.ones((many, many), bool), rng=rng)
+    score, rng, chain = four_columns(0), np.random.default_rng(0), chains.order_mcmc
+    refused("4 variables need a 4 by 4 array", chain, score, np.ones((3, 3), bool), rng=rng)
+    test, many = FisherZ(np.eye(3), 10), chains.MOST_CANDIDATES + 2
+    cure = "make both from the same data"
+    refused(cure, chains.iterative_mcmc, score, test, alpha=0.05, rng=rng)
+    cure = "'x0' has 15 candidate parents, more than 14; leave some"
+    refused(cure, chain, BIC(np.eye(many), 10), np.ones((many, many), bool), rng=rng)
