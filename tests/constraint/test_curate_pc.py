@@ -180,6 +180,17 @@ def test_a_plan_is_finite_never_rises_and_is_affordable(tests, remaining, slope,
     assert price(np.array(tests)[some], planned[some]).sum() <= remaining * (1 + 1e-9)
 
 
+@pytest.mark.filterwarnings("error")
+@extreme
+@given(budgets, st.integers(1, 10**300), simple)
+def test_the_scale_is_affordable_and_hardly_anything_more_is(remaining, tests, price):
+    scale = curate._scale_to(lambda e: price(float(tests), e), remaining)
+    assert 0 <= scale <= curate.MOST_EPSILON
+    assert price(float(tests), scale) <= remaining
+    if curate.LEAST_EPSILON < scale < curate.MOST_EPSILON:
+        assert price(float(tests), scale * (1 + 1e-6)) >= remaining
+
+
 @pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf])
 def test_a_slope_and_a_probability_are_refused_otherwise(bad):
     refused("slope must be finite", Surrogate, bad)
