@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from people import refused
 from scipy import integrate, stats
 
+from dpcgd.privacy import conversions
 from dpcgd.privacy.budget import Budget, BudgetSpent, Spent, delta_for
 from dpcgd.privacy.conversions import epsilon_of_rho, gaussian_multiplier, rho_of_budget, zcdp_rho
 from dpcgd.privacy.events import (
@@ -28,19 +29,19 @@ from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, Odometer
 REPLACE_ONE = privacy_accountant.NeighboringRelation.REPLACE_ONE
 
 seeded = settings(derandomize=True)
-budgets = st.builds(
-    Budget,
-    st.floats(math.log(1e-3), math.log(50)).map(math.exp),
-    st.floats(math.log(1e-10), math.log(1e-2)).map(math.exp),
-)
+
+
+def powers(low, high):
+    """Numbers in a range, as likely in each power of ten."""
+    return st.floats(math.log(low), math.log(high)).map(math.exp)
+
+
+budgets = st.builds(Budget, powers(1e-3, 50), powers(1e-10, 1e-2))
 epsilons = st.floats(-9, 2).map(math.exp)
-events = st.one_of(
-    st.builds(PureEvent, st.just("pure"), epsilons),
-    st.builds(BoundedRangeEvent, st.just("choice"), epsilons),
-    st.builds(GaussianEvent, st.just("Gaussian"), st.floats(-2, 9).map(math.exp)),
-)
-failures = st.floats(math.log(1e-12), math.log(1e-3)).map(math.exp)
-events_that_may_fail = st.builds(ApproximateEvent, st.just("tested"), epsilons, failures)
+priced = st.sampled_from([PureEvent, BoundedRangeEvent])
+events = st.builds(lambda kind, epsilon: kind("any", epsilon), priced, epsilons)
+events |= st.builds(GaussianEvent, st.just("any"), st.floats(-2, 9).map(math.exp))
+failing = st.builds(ApproximateEvent, st.just("tested"), epsilons, powers(1e-12, 1e-3))
 
 
 def their_event(event):
@@ -83,10 +84,7 @@ def test_a_delta_is_refused_exactly_from_one_over_n_on():
 
 
 @settings(seeded, max_examples=60)
-@given(
-    st.floats(math.log(1e-6), math.log(100)).map(math.exp),
-    st.floats(math.log(1e-12), math.log(1e-2)).map(math.exp),
-)
+@given(powers(1e-6, 100), powers(1e-12, 1e-2))
 def test_conversion_agrees_with_dp_accounting(rho, delta):
     ours = epsilon_of_rho(rho, delta)
     for event in (dp_event.ZCDpEvent(rho), dp_event.GaussianDpEvent(1 / math.sqrt(2 * rho))):
@@ -98,17 +96,12 @@ def test_conversion_agrees_with_dp_accounting(rho, delta):
 
 
 def their_gaussian_delta(multiplier, epsilon):
-    loss = privacy_loss_mechanism.GaussianPrivacyLoss(multiplier)
-    return loss.get_delta_for_epsilon(epsilon)
+    return privacy_loss_mechanism.GaussianPrivacyLoss(multiplier).get_delta_for_epsilon(epsilon)
 
 
 @pytest.mark.slow
 @settings(seeded, max_examples=200)
-@given(
-    budgets,
-    st.one_of(st.just(0.0), st.floats(0.01, 0.9)),
-    st.lists(st.one_of(events, events_that_may_fail), max_size=30),
-)
+@given(budgets, st.just(0.0) | st.floats(0.01, 0.9), st.lists(events | failing, max_size=30))
 def test_a_filter_never_lets_more_through_than_its_budget(budget, share, wishes):
     account, accepted = Filter(budget, reserved=share * budget.delta), []
     rest, failed = budget.delta - account.reserved, 0.0
@@ -129,10 +122,9 @@ def test_a_filter_never_lets_more_through_than_its_budget(budget, share, wishes)
     exact = sum(Fraction(zcdp_rho(event)) for event in accepted)
     assert exact <= Fraction(account.rho) * (1 + Fraction(1, 10**15))
     left = float(Fraction(account.rho) - exact)
-    assert account.remaining == pytest.approx(left, abs=1e-13 * account.rho)
-    assert account.remaining >= 0
-    failing = sum(Fraction(event.delta) for event in accepted)
-    assert failing <= Fraction(account.reserved) * (1 + Fraction(1, 10**14))
+    assert 0 <= account.remaining == pytest.approx(left, abs=1e-13 * account.rho)
+    deltas = sum(Fraction(event.delta) for event in accepted)
+    assert deltas <= Fraction(account.reserved) * (1 + Fraction(1, 10**14))
     assert account.ledger.spent <= (budget.epsilon, budget.delta)
     if accepted:
         expected = epsilon_of_rho(float(exact), rest)
@@ -217,8 +209,7 @@ def test_an_event_that_may_fail_is_refused_unless_its_delta_is_reserved():
             account.spend(event)
         left = account.remaining
         refused("reserved", account.spend, event, kind=BudgetSpent)
-        assert account.remaining == left
-        assert len(account.ledger.events) == allowed
+        assert (account.remaining, len(account.ledger.events)) == (left, allowed)
         account.spend(PureEvent("p", 0.05))
 
 
@@ -254,14 +245,12 @@ def test_events_that_no_account_can_price_are_refused_and_charge_nothing(event):
         if beside or event not in FREE:
             with pytest.raises((ValueError, TypeError, BudgetSpent)):
                 account.spend(*beside, event)
-        assert account.ledger.events == ()
-        assert account.ledger.spent == (0.0, 0.0)
+        assert (account.ledger.events, account.ledger.spent) == ((), (0.0, 0.0))
 
 
 def test_a_ledger_says_the_same_in_words_and_numbers():
     account = Filter(Budget(2.0, 1e-6), reserved=1e-7)
-    assert account.ledger.spent == Spent(0.0, 0.0)
-    assert len(account.ledger.to_frame()) == 0
+    assert (account.ledger.spent, len(account.ledger.to_frame())) == (Spent(0.0, 0.0), 0)
     account.spend(*[PureEvent("Laplace", 0.1)] * 3, GaussianEvent("Gaussian", 8.0))
     account.spend(PureEvent("Laplace", 0.05), ApproximateEvent("tested release", 0.1, 1e-8))
     ledger, frame = account.ledger, account.ledger.to_frame().set_index("mechanism")
@@ -276,25 +265,18 @@ def test_a_ledger_says_the_same_in_words_and_numbers():
     assert "promised (" not in str(dataclasses.replace(ledger, budget=None))
 
 
-def odometer_reading(sieve, examination, hits, delta):
-    """Total of the published code: advanced composition of each kind at half of delta."""
-    return sum(
-        math.sqrt(2 * hits * math.log(2 / delta)) * e + hits * e * (math.exp(e) - 1)
-        for e in (sieve, examination)
-    )
-
-
 @pytest.mark.parametrize(("sieve", "examination"), [(0.5, 0.5), (0.3, 0.1)])
 def test_an_odometer_reads_the_published_formula_without_an_unfinished_sieve(sieve, examination):
+    """Advanced composition of each kind at half of delta."""
     account = Odometer(1e-3)
     for hits in range(15):
-        expected = (pytest.approx(odometer_reading(sieve, examination, hits, 1e-3)), 1e-3)
+        each_kind = (conversions.advanced_composition(e, hits, 5e-4) for e in (sieve, examination))
+        expected = (pytest.approx(sum(each_kind)), 1e-3)
         assert account.ledger.spent == expected
         account.spend(PureEvent("above threshold", sieve))
         assert account.ledger.spent == expected
         account.spend(PureEvent("Laplace", examination))
-    assert len(account.ledger.events) == 30
-    assert account.ledger.budget is None
+    assert (len(account.ledger.events), account.ledger.budget) == (30, None)
     assert "claimed, not proved" in str(account.ledger)
 
 
