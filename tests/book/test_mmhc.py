@@ -9,8 +9,7 @@ from dpcgd_book.systems.scores import BDeu
 from known_graphs import BIC, NAMES, all_dags, graph_score
 from people import refused
 
-from dpcgd import load
-from dpcgd.graphs.cpdag import CPDAG
+from dpcgd import CPDAG, load
 
 
 class Separation:

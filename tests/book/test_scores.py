@@ -12,6 +12,7 @@ from scipy.stats import multivariate_t
 
 from dpcgd import Dataset
 
+SINGULAR = np.ones((3, 3)), np.eye(3), 1e100 * np.eye(3), np.diag([1e-100, 1, 1])
 LEVELS = {"a": ["0", "1"], "b": ["0", "1", "2"], "c": ["0", "1"], "d": ["0", "1", "2", "3"]}
 
 
@@ -90,9 +91,7 @@ def test_bad_covariances_and_priors_are_refused_with_their_cure():
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize(
-    "covariance", [np.ones((3, 3)), np.eye(3), 1e100 * np.eye(3), np.diag([1e-100, 1, 1])]
-)
+@pytest.mark.parametrize("covariance", SINGULAR)
 def test_scores_of_singular_covariances_are_numbers(covariance):
     for score in (BIC(covariance, 100), BGe(covariance, 100), BGe(covariance, 10**9)):
         for parents in ((), (0,), (0, 1)):
