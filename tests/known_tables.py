@@ -6,12 +6,23 @@ import numpy as np
 from dpcgd_book.results.known_tables import Counts
 
 from dpcgd import Dataset
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.variable import PARTS
 from dpcgd.moments.interactions import MeasuredMarginals, exactly, subsets_of
 
 
 def records(codes, levels):
     names = {f"v{i}": [str(k) for k in range(size)] for i, size in enumerate(levels)}
     return Dataset(np.atleast_2d(codes), names)
+
+
+class Blind(Tables):
+    """Tables that fail when they are looked at."""
+
+    def counts(self, variables):
+        raise AssertionError("looked")
+
+    counts_many = counts
 
 
 class OnlyCounts:
@@ -26,6 +37,14 @@ def numbers_in(data):
     """Of each number the values that are kept, the middles of its parts."""
     columns = zip(data.levels.items(), data.codes.T, strict=True)
     return {name: own.values(codes) for (name, own), codes in columns if name in data.numbers}
+
+
+def check_kept(data, columns):
+    """Whether all values of columns are inside their ranges, and kept but for half a part."""
+    for (name, kept), column in zip(numbers_in(data).items(), columns, strict=True):
+        own = data.levels[name]
+        assert own.low <= min(column) <= max(column) <= own.high
+        np.testing.assert_allclose(kept, column, rtol=1e-12, atol=own.half / PARTS)
 
 
 def unrelated(levels, n, rng):

@@ -101,8 +101,7 @@ def outcomes_alone(request, tmp_path_factory):
     """What comes of the visible cells of each chapter that is tested, several at a time."""
     folder, wanted = tmp_path_factory.mktemp("alone"), []
     for item in request.session.items:
-        tested = getattr(item, "originalname", "") == "test_visible_cells_run_alone"
-        if tested:
+        if getattr(item, "originalname", "") == "test_visible_cells_run_alone":
             book = read(name := item.callspec.params["name"])
             wanted.append(folder / f"{name}.ipynb")
             nbformat.write(nbformat.from_dict(book | {"cells": visible(book)}), wanted[-1])
@@ -115,17 +114,16 @@ def test_visible_cells_run_alone(alone, name, outcomes_alone):
     assert outcomes_alone[name] is None, outcomes_alone[name]
 
 
-@pytest.mark.parametrize(
-    ("cells", "names"),
-    [
-        (["import a.b as c", "def f(x):\n    return [c(y) for y in x]", "f([1])"], []),
-        (["x = x + 1", "x"], ["x"]),
-        (["x += 1"], ["x"]),
-        (["def f():\n    return g()", "def g():\n    return f()"], ["g"]),
-        (["class A:\n    y = 1\n    def f(self):\n        return y"], ["y"]),
-        (["for i in range(3):\n    print(i)", "print(f'{j}', i)"], ["j"]),
-    ],
-)
+UNDEFINED = [
+    (["import a.b as c", "def f(x):\n    return [c(y) for y in x]", "f([1])"], []),
+    *((["x = x + 1", "x"], ["x"]), (["x += 1"], ["x"])),
+    (["def f():\n    return g()", "def g():\n    return f()"], ["g"]),
+    (["class A:\n    y = 1\n    def f(self):\n        return y"], ["y"]),
+    (["for i in range(3):\n    print(i)", "print(f'{j}', i)"], ["j"]),
+]
+
+
+@pytest.mark.parametrize(("cells", "names"), UNDEFINED)
 def test_names_that_no_cell_before_defines(cells, names):
     assert reading.undefined(cells) == names
 

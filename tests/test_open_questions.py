@@ -40,9 +40,6 @@ def test_no_sub_sample_has_a_smaller_error():
     found = open_questions.sub_sampling()
     assert found == pytest.approx(NUMBERS["sub_sampling"], rel=1e-6)
     assert found["least"] > 1
-    rates, budgets = np.meshgrid(np.linspace(0.01, 1, 50), np.geomspace(1e-4, 5, 50))
-    inside = np.log1p(np.expm1(budgets) / rates)
-    assert (rates * inside <= budgets * (1 + 1e-12)).all()
 
 
 def test_the_test_that_knows_the_channel_has_its_level():
@@ -53,9 +50,7 @@ def test_the_test_that_knows_the_channel_has_its_level():
 
 
 def test_a_cubic_is_fitted_to_a_table_of_a_cubic():
-    levels = np.arange(10)
-    table = np.eye(10)[levels]
-    assert open_questions.cubic(table) == pytest.approx(levels[2:-2] / 10)
+    assert open_questions.cubic(np.eye(10)) == pytest.approx(np.arange(2, 8) / 10)
 
 
 def test_without_halves_noise_is_not_larger():

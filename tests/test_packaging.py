@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-ALL = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
-NEEDED = [Requirement(line) for lines in ALL for line in lines]
 EXTRAS = PROJECT["optional-dependencies"]
+ALL = [PROJECT["dependencies"], *EXTRAS.values()]
+NEEDED = [Requirement(line) for lines in ALL for line in lines]
 PEERS = {Requirement(line).name for line in [*EXTRAS["peers"], *EXTRAS["lab"]]}
 """Only benchmarks and make lab need them, in environments of their own."""
 

@@ -62,8 +62,7 @@ def test_links_are_read_off_a_box():
     text = f"```{{prf:theorem}} A title\n:label: thm-x\nAs said.\n\nIn the package: {code}.\n```\n"
     expected = Box("theorem", ("dpcgd.local.report.report", "dpcgd.Ridge.change"))
     assert reference.boxes_in(f"Before.\n\n{text}\nAfter {code}.") == {"thm-x": expected}
-    good = reference.broken({"thm-x": Box("theorem", (LAPLACE,))}, {LAPLACE: {"thm-x"}})
-    assert good == []
+    assert reference.broken({"thm-x": Box("theorem", (LAPLACE,))}, {LAPLACE: {"thm-x"}}) == []
 
 
 @pytest.mark.parametrize("room", ROOMS)

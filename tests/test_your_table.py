@@ -88,9 +88,10 @@ def test_a_second_call_reads_the_receipt_and_spends_nothing(tmp_path):
     assert (home / "report.html").exists()
 
 
-@pytest.mark.parametrize(
-    "more", [("-y", "knowledge: {tiers: [[v0], [v7]]}"), ("-p", "delta", "0.01")]
-)
+REFUSED = ("-y", "knowledge: {tiers: [[v0], [v7]]}"), ("-p", "delta", "0.01")
+
+
+@pytest.mark.parametrize("more", REFUSED)
 def test_what_no_run_would_accept_is_refused_before_anything_is_written(tmp_path, more):
     assert one_command(tmp_path, *coins(500, 3, 2), *more).returncode != 0
     assert list((tmp_path / "people_release").iterdir()) == []

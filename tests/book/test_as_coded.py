@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_graphs import all_dags
 from numpy.random import default_rng
+from people import refused
 from scipy import stats
 from scripted_noise import Script
 
@@ -50,25 +51,20 @@ def with_noise(monkeypatch, noise):
 NOLEAKS = coded.NOLEAKS_AS_CODED, coded.NOLEAKS_AS_PRINTED, coded.SCHEDULE_AS_PRINTED
 
 
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("svt_pc", (coded.ROUNDS_AS_CODED, coded.ROUNDS_AS_PRINTED)),
-        ("priv_pc", (coded.ROUNDS_AS_CODED, coded.ROUNDS_AS_PRINTED)),
-        ("em_pc", (coded.EM_AS_CODED, coded.EM_AS_PRINTED)),
-        ("curate_pc", (coded.CURATE_AS_CODED, coded.CURATE_AS_PRINTED)),
-        ("noleaks", NOLEAKS),
-    ],
-)
-def test_every_version_claims_and_does_not_promise(name, values):
+ROUNDS = coded.ROUNDS_AS_CODED, coded.ROUNDS_AS_PRINTED
+VERSIONS = [(name, chosen) for name in ("svt_pc", "priv_pc") for chosen in ROUNDS]
+VERSIONS += [("em_pc", coded.EM_AS_CODED), ("em_pc", coded.EM_AS_PRINTED)]
+VERSIONS += [("curate_pc", coded.CURATE_AS_CODED), ("curate_pc", coded.CURATE_AS_PRINTED)]
+VERSIONS += [("noleaks", chosen) for chosen in NOLEAKS]
+
+
+@pytest.mark.parametrize(("name", "chosen"), VERSIONS)
+def test_every_version_claims_and_does_not_promise(name, chosen):
     data = drawn("earthquake", 2_000)
-    for chosen in values:
-        release = run(name, data, settings=chosen)
-        assert release.guarantee == "claimed, not proved"
-        assert release.ledger.budget is None
-        assert not release.terms.theorems
-    with pytest.raises(ValueError, match="enforces no budget"):
-        run(name, data, rows_per_person=2)
+    release = run(name, data, settings=chosen)
+    assert (release.guarantee, release.ledger.budget) == ("claimed, not proved", None)
+    assert not release.terms.theorems
+    refused("enforces no budget", run, name, data, rows_per_person=2)
 
 
 @pytest.mark.parametrize("name", ["earthquake", "cancer"])
@@ -78,9 +74,10 @@ def test_em_pc_reads_what_the_code_printed(name):
     assert release.ledger.spent.epsilon == pytest.approx(31.2, abs=0.05)
 
 
-@pytest.mark.parametrize(
-    ("name", "printed"), [("earthquake", 20.1), ("cancer", 31.5), ("asia", 41.8), ("survey", 31.5)]
-)
+PRINTED = ("earthquake", 20.1), ("cancer", 31.5), ("asia", 41.8), ("survey", 31.5)
+
+
+@pytest.mark.parametrize(("name", "printed"), PRINTED)
 def test_priv_pc_reads_what_the_code_printed(name, printed):
     data = drawn(name)
     readings = [run("priv_pc", data, seed=seed).ledger.spent.epsilon for seed in range(12)]
@@ -90,8 +87,8 @@ def test_priv_pc_reads_what_the_code_printed(name, printed):
 def test_priv_pc_has_the_noise_of_the_code(monkeypatch):
     answers = [0.0, 9.0, 9.0, 0.0, 9.0, -9.0, 0.0, *[-9.0] * 5]
     noise = with_noise(monkeypatch, Script(answers))
-    with pytest.raises(RuntimeError, match="StopIteration"):  # the script is at its end
-        run("priv_pc", drawn("earthquake"))
+    ends = "StopIteration", run, "priv_pc", drawn("earthquake")  # where the script does
+    refused(*ends, kind=RuntimeError)
     rate, moves = optimal_rate(0.5), stats.norm.cdf(6 / math.sqrt(100_000)) - 0.5
     threshold = 2 * moves / math.sqrt(rate) / math.log(1 + math.expm1(0.5) / rate)
     query, examination = 2 * threshold, moves / 0.5
@@ -103,15 +100,15 @@ def test_priv_pc_has_the_noise_of_the_code(monkeypatch):
 
 def test_as_printed_an_unconfirmed_hit_leaves_threshold_and_sub_sample(monkeypatch):
     noise = with_noise(monkeypatch, Script([0.0, 9.0, -9.0, *[-9.0] * 5]))
-    with pytest.raises(RuntimeError, match="StopIteration"):  # the script is at its end
-        run("priv_pc", drawn("earthquake"), settings=coded.ROUNDS_AS_PRINTED)
+    ends = {"kind": RuntimeError, "settings": coded.ROUNDS_AS_PRINTED}
+    refused("StopIteration", run, "priv_pc", drawn("earthquake"), **ends)  # at the script's end
     assert len(noise.chosen) == 1
 
 
-@pytest.mark.parametrize(
-    ("chosen", "constant", "query", "kind"),
-    [(coded.ROUNDS_AS_CODED, 6, 4, "Gaussian"), (coded.ROUNDS_AS_PRINTED, 4.5, 2, "Laplace")],
-)
+SVT = (coded.ROUNDS_AS_CODED, 6, 4, "Gaussian"), (coded.ROUNDS_AS_PRINTED, 4.5, 2, "Laplace")
+
+
+@pytest.mark.parametrize(("chosen", "constant", "query", "kind"), SVT)
 def test_svt_pc_has_the_noise_of_paper_or_code(monkeypatch, chosen, constant, query, kind):
     noise = with_noise(monkeypatch, noting())
     release = run("svt_pc", drawn("earthquake"), settings=chosen)
@@ -202,8 +199,8 @@ def test_curate_stops_where_its_deltas_reach_their_total():
     orders = {e.label for e in run("curate_pc", data, epsilon=10.0, settings=every).ledger.events}
     few = replace(every, total_delta=2.9e-13)  # order 0 has 28 tests of 1e-14, and delta'
     stopped = run("curate_pc", data, epsilon=10.0, settings=few).ledger.events
-    assert {event.label for event in stopped} == {"order 0"} < orders
-    assert len(stopped) == 28
+    assert [event.label for event in stopped] == ["order 0"] * 28
+    assert len(orders) > 1
 
 
 def test_the_code_of_curate_charges_less_than_it_asks():
@@ -226,8 +223,8 @@ def test_noleaks_adds_up_its_gradients_and_a_price_for_raw_records():
     count = len(release.ledger.events)
     assert count > 100
     raw = math.log(10_001 / 9_001)
-    assert release.ledger.spent.epsilon == pytest.approx(0.5 * count + raw, rel=1e-9)
-    assert release.ledger.spent.delta == pytest.approx(1e-5 * count + 0.1, rel=1e-9)
+    expected = 0.5 * count + raw, 1e-5 * count + 0.1
+    assert release.ledger.spent == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("chosen", [coded.NOLEAKS_AS_PRINTED, coded.SCHEDULE_AS_PRINTED])
@@ -238,18 +235,16 @@ def test_as_printed_all_gradients_share_the_total(chosen):
     assert release.ledger.spent.epsilon == pytest.approx(2.0 + raw, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("name", "length", "right"),
-    [
-        *(("asia", 10, 6), ("cancer", 4, 4), ("earthquake", 4, 4), ("survey", 6, 4)),
-        *(("sachs", 23, 13), ("child", 37, 21), ("alarm", 61, 35)),
-    ],
-)
+LISTS = [("asia", 10, 6), ("cancer", 4, 4), ("earthquake", 4, 4), ("survey", 6, 4)]
+LISTS += [("sachs", 23, 13), ("child", 37, 21), ("alarm", 61, 35)]
+
+
+@pytest.mark.parametrize(("name", "length", "right"), LISTS)
 def test_the_lists_of_the_code_are_whole_and_in_the_order_of_the_files(name, length, right):
     data, arcs = drawn(name, 10), reference_arcs(name)
     pairs = {frozenset((data.variables[a], data.variables[b])) for a, b in arcs}
-    assert len(arcs) == length
-    assert len(pairs & {frozenset(edge) for edge in data.truth.edges}) == right
+    true = {frozenset(edge) for edge in data.truth.edges}
+    assert (len(arcs), len(pairs & true)) == (length, right)
 
 
 @seeded

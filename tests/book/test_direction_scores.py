@@ -5,10 +5,12 @@ import math
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
 from dpcgd_book.systems.direction_scores import cds, igci, reci
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from people import refused
 from scipy.special import psi
 
 SCORES = [reci, igci, cds]
@@ -63,10 +65,8 @@ def conditional_spread(cause, effect):
         labels = [bin_of((v - np.mean(usual)) / np.std(usual)) for v in z]
     else:
         labels = list(cause)
-    groups = {label: [] for label in labels}
-    for label, value in zip(labels, effect, strict=True):
-        groups[label].append(value)
-    shapes = [shape(group, effect) for group in groups.values() if len(group) > 12]
+    groups = (list(group) for _, group in pd.Series(effect).groupby(labels))
+    shapes = [shape(group, effect) for group in groups if len(group) > 12]
     if not shapes:
         return 0.0
     mean = np.mean(shapes, axis=0)
@@ -86,10 +86,7 @@ def shape(group, effect):
         return sum(whole[i + move] * part[i] for i in range(k) if 0 <= i + move < k)
 
     best = max(range(-k + 1, k), key=lambda move: (round(agreement(move), 9), move))
-    row = [0.0] * (3 * k - 2)
-    for i in range(k):
-        row[i + best + k - 1] = part[i]
-    return row
+    return [0.0] * (k - 1 + best) + part + [0.0] * (k - 1 - best)
 
 
 @seeded
@@ -118,17 +115,6 @@ def test_cds_compares_the_spreads_of_conditional_shapes(pair):
     assert cds(x, y) == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize("score", SCORES)
-@seeded
-@given(pair=pairs())
-def test_the_order_of_columns_and_records_and_the_units_do_not_matter(score, pair):
-    x, y = pair
-    value, order = score(x, y), np.random.default_rng(3).permutation(len(x))
-    assert score(y, x) == -value
-    assert score(4 * x, 0.5 * y) == pytest.approx(value, abs=1e-9)  # exact in binary
-    assert score(x[order], y[order]) == pytest.approx(value, abs=1e-9)
-
-
 def test_cds_without_a_full_bin_says_nothing():
     assert cds(np.arange(12), np.arange(12) ** 2) == 0
 
@@ -143,22 +129,19 @@ def test_cds_survives_a_value_that_is_all_but_constant():
 NAN, INF = math.nan, math.inf
 
 
+BAD = {
+    "constant; leave it out": [([1, 1, 1], [1, 2, 3]), ([1, 2, 3], [0, 0, 0])],
+    "drop or impute": [([1, NAN, 3], [1, 2, 3]), ([1, 2, 3], [1, 2, INF])],
+    "columns of the same records": [([1, 2, 3], [1, 2]), ([[1, 2]], [[1, 2]])],
+    "at least two": [([1], [2])],
+}
+
+
 @pytest.mark.parametrize("score", SCORES)
-@pytest.mark.parametrize(
-    ("x", "y", "message"),
-    [
-        ([1, 1, 1], [1, 2, 3], "constant; leave it out"),
-        ([1, 2, 3], [0, 0, 0], "constant; leave it out"),
-        ([1, NAN, 3], [1, 2, 3], "drop or impute"),
-        ([1, 2, 3], [1, 2, INF], "drop or impute"),
-        ([1, 2, 3], [1, 2], "columns of the same records"),
-        ([[1, 2]], [[1, 2]], "columns of the same records"),
-        ([1], [2], "at least two"),
-    ],
-)
-def test_bad_input_is_refused_with_its_cure(score, x, y, message):
-    with pytest.raises(ValueError, match=message):
-        score(np.array(x, float), np.array(y, float))
+@pytest.mark.parametrize("message", BAD)
+def test_bad_input_is_refused_with_its_cure(score, message):
+    for pair in BAD[message]:
+        refused(message, score, *(np.array(column, float) for column in pair))
 
 
 @pytest.mark.parametrize("score", SCORES)

@@ -20,8 +20,6 @@ from dpcgd.constraint.curate_pc import Surrogate, allocate, concentrated
 from dpcgd.datasets.bit_columns import pack
 from dpcgd.moments.interactions import MeasuredMarginals, NoisyTable
 from dpcgd.moments.scores import measure_singles
-from dpcgd.privacy.budget import Budget
-from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.mechanisms import AboveThreshold, laplace
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.reading import orientation
@@ -61,12 +59,7 @@ def solution(chapter, name):
 # --- the package's versions
 
 
-class Unlimited(Filter):
-    def spend(self, event):
-        """Pays whatever is asked."""
-
-
-UNLIMITED = Unlimited(Budget(1.0, 1e-6))
+UNLIMITED = SimpleNamespace(spend=lambda *events: None)
 
 
 def packaged_round(z, moves, epsilon, rng):
@@ -186,10 +179,6 @@ def asked_on(right, *asked):
     return right(*asked) if first is None else first
 
 
-def left_only(share, left, right, n):
-    return left / n, share - left / n
-
-
 def look_with(**changed):
     """Another constant or function on the page."""
 
@@ -234,7 +223,9 @@ LOOKS = {
     "half the noise": lambda right, column, sigma, rng: right(column, sigma / 2, rng),
     "noise left out of the rule": look_with(CLEAR=0.0),
     "halved too seldom": look_with(FINE=0.1),
-    "the right half not used": look_with(split=left_only),
+    "the right half not used": look_with(
+        split=lambda all_, left, _, n: (left / n, all_ - left / n)
+    ),
 }
 INTERVALS = {
     "half the noise": lambda right, counts, scale: right(counts, scale / 2),

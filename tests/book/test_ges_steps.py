@@ -25,20 +25,6 @@ def every_path(fro, to, arcs):
                 yield path
 
 
-@given(st.integers(0, 2**32), st.integers(2, 5))
-def test_some_short_path_avoids_a_set_where_any_path_does(seed, d):
-    rng = np.random.default_rng(seed)
-    arcs, (fro, to) = random_graph(rng, d), rng.choice(d, 2, replace=False)
-    paths, short = [*every_path(fro, to, arcs)], [*steps.short_paths(fro, to, arcs)]
-    assert all(path in paths for path in short)
-    assert len({tuple(path) for path in short}) == len(short)
-    longer, short_longer = ([p for p in some if len(p) > 2] for some in (paths, short))
-    for k in range(d + 1):
-        for nodes in map(set, itertools.combinations(range(d), k)):
-            for some, others in ((paths, short), (longer, short_longer)):
-                assert any(map(nodes.isdisjoint, some)) == any(map(nodes.isdisjoint, others))
-
-
 def neighbours_of(y, graph):
     return [v for v in range(len(graph)) if graph[v, y] and graph[y, v]]
 

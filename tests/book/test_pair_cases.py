@@ -33,17 +33,11 @@ SYSTEMS = [PairSystem("first", "no look", "none", first)]
 """
 
 
-def test_a_file_adds_a_row(tmp_path, monkeypatch, capsys):
-    folder = tmp_path / "benchmarks" / "pair_systems"
-    folder.mkdir(parents=True)
-    (folder / "first.py").write_text(ENTRY)
-    monkeypatch.setenv(entries.FOLDER, str(folder.with_name("systems")))
-    monkeypatch.setenv("DPCGD_RESULTS", str(tmp_path / "results"))
-    monkeypatch.setattr(kept, "stored_folder", lambda: tmp_path / "stored")
+def test_a_file_adds_a_row(folder_of_entry, tmp_path, capsys):
+    folder_of_entry("pair_systems/first.py", ENTRY)
     pairs.main(["--runs", "2"])
     rows = stored.rows_on_file(tmp_path / "stored" / entries.HOME, "pairs")
-    assert set(rows.system) == {"first"}
-    assert len(rows) == 2 * (3 + 3 + 2 + 1)
+    assert rows.system.tolist() == ["first"] * 2 * (3 + 3 + 2 + 1)
     assert set(rows.right) <= {0, 1}
     assert set(rows.columns) == {*kept.COLUMNS["pairs"], "seed"}
     pairs.main(["--runs", "2", "--system", "first"])
@@ -86,10 +80,10 @@ def test_noise_differs_between_cases_and_records_only_where_the_run_does():
         assert list(one.truth.edges) == [("x", "y")]
 
 
-@pytest.mark.parametrize(
-    ("name", "proved", "share"),
-    [("HSIC", Hsic(), 1 / 3), ("Spearman", Spearman(), 2 / 5), ("Kendall", Kendall(), 2)],
-)
+WORTH = ("HSIC", Hsic(), 1 / 3), ("Spearman", Spearman(), 2 / 5), ("Kendall", Kendall(), 2)
+
+
+@pytest.mark.parametrize(("name", "proved", "share"), WORTH)
 def test_what_a_published_system_is_worth_is_what_it_says(name, proved, share):
     """Two scores at epsilon each, with noise for the printed constant."""
     system, m = KNOWN[f"published-{name}"], 100_000
@@ -98,8 +92,7 @@ def test_what_a_published_system_is_worth_is_what_it_says(name, proved, share):
     words = {1 / 3: "a third of", 2 / 5: "two fifths of", 2: "twice"}
     assert system.really.startswith(words[share])
     found = system.run(synthetic_pair(400, rng=default_rng(0)), **BUDGET, rng=default_rng(0))
-    assert found.ledger.spent.epsilon == pytest.approx(2)
-    assert found.protects == "test set"
+    assert (found.ledger.spent.epsilon, found.protects) == (pytest.approx(2), "test set")
 
 
 @pytest.mark.parametrize("name", ["histogram", "histogram-RECI"])
@@ -125,12 +118,10 @@ def test_refusals_and_no_answer_count_as_a_coin():
     def silent(pair, *, epsilon, delta, rng):
         return None
 
-    pair, rows = pair_of("sine", 10, 0, 0), []
-    for run in (refuses, silent):
-        rows.append(on_pair(PairSystem("x", "y", "none", run), pair, 1.0, default_rng(0)))
-    assert rows[0]["right"] is None
+    pair = pair_of("sine", 10, 0, 0)
+    both = (PairSystem("x", "y", "none", run) for run in (refuses, silent))
+    rows = [on_pair(system, pair, 1.0, default_rng(0)) for system in both]
+    assert [row["right"] for row in rows] == [None, 0.5]
     assert rows[0]["why_not"].startswith("refused: ")
-    assert rows[1]["right"] == 0.5
     cells = shares_of(pd.DataFrame(rows).assign(system="x"), ["system"])
-    assert cells.right.tolist() == [0.5]
-    assert cells.silent.tolist() == [1.0]
+    assert cells[["right", "silent"]].values.tolist() == [[0.5, 1.0]]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from dpcgd_book.attacks.reconstruction import CorrectedTables, reconstruct
 from numpy.random import default_rng
+from people import refused
 
 from dpcgd import Dataset
 from dpcgd.constraint.laplace_pc import PlainOracle
@@ -20,49 +21,46 @@ from dpcgd.statistics.rank_statistics import KendallZ
 
 def test_a_report_that_is_never_made_is_refused():
     flat = ClippedGeometric(4, 0.0)  # the ends only
-    with pytest.raises(ValueError, match="a report that the mechanism never makes"):
-        reconstruct(np.array([0, 1, 3]), flat)
+    refused("a report that the mechanism never makes", reconstruct, np.array([0, 1, 3]), flat)
 
 
-class TestReconstruct:
-    rng_codes = default_rng(5).binomial(3, 0.4, (4000, 3)) + default_rng(6).integers(0, 1, (1, 3))
-    mechanism = ComponentWise.from_p_max(RandomizedResponse, (4, 4, 4), 0.5)
+CODES = default_rng(5).binomial(3, 0.4, (4000, 3)) + default_rng(6).integers(0, 1, (1, 3))
+MECHANISM = ComponentWise.from_p_max(RandomizedResponse, (4, 4, 4), 0.5)
+REPORTS = MECHANISM.sample(CODES, rng=default_rng(1))
 
-    def reports(self):
-        return self.mechanism.sample(self.rng_codes, rng=default_rng(1))
 
-    def test_likelihood_never_falls_and_ends_within_the_gap(self):
-        reports = self.reports()
-        near, nearer = (reconstruct(reports, self.mechanism, gap=gap) for gap in (5.0, 1e-3))
-        assert (np.diff(nearer.log_likelihoods) > -1e-9).all()
-        assert len(near.log_likelihoods) < len(nearer.log_likelihoods)
-        better = nearer.log_likelihoods[-1] - near.log_likelihoods[-1]
-        assert 0 <= better <= near.gap <= 5.0
+def test_likelihood_never_falls_and_ends_within_the_gap():
+    near, nearer = (reconstruct(REPORTS, MECHANISM, gap=gap) for gap in (5.0, 1e-3))
+    assert (np.diff(nearer.log_likelihoods) > -1e-9).all()
+    assert len(near.log_likelihoods) < len(nearer.log_likelihoods)
+    better = nearer.log_likelihoods[-1] - near.log_likelihoods[-1]
+    assert 0 <= better <= near.gap <= 5.0
 
-    def test_axis_by_axis_is_the_dense_update(self):
-        reports, channel = self.reports(), self.mechanism.channel
-        seen = np.bincount(np.ravel_multi_index(reports.T, (4, 4, 4)), minlength=64) / 4000
-        joint = np.full(64, 1 / 64)
-        for _ in range(20):
-            joint = joint * (channel @ (seen / (joint @ channel)))
-        found = reconstruct(reports, self.mechanism, gap=0.0, most=20)
-        assert len(found.log_likelihoods) == 21
-        assert found.joint.ravel() == pytest.approx(joint, abs=1e-12)
 
-    def test_without_noise_it_returns_what_was_reported(self):
-        exact = ComponentWise.from_epsilon(RandomizedResponse, (4, 4, 4), 120.0)
-        codes = self.rng_codes
-        found = reconstruct(codes, exact, gap=1e-9)
-        seen = np.bincount(np.ravel_multi_index(codes.T, (4, 4, 4)), minlength=64)
-        assert found.counts([0, 1, 2]).ravel().tolist() == seen.tolist()
-        assert sorted(map(tuple, found.records())) == sorted(map(tuple, codes))
+def test_axis_by_axis_is_the_dense_update():
+    seen = np.bincount(np.ravel_multi_index(REPORTS.T, (4, 4, 4)), minlength=64) / 4000
+    joint = np.full(64, 1 / 64)
+    for _ in range(20):
+        joint = joint * (MECHANISM.channel @ (seen / (joint @ MECHANISM.channel)))
+    found = reconstruct(REPORTS, MECHANISM, gap=0.0, most=20)
+    assert len(found.log_likelihoods) == 21
+    assert found.joint.ravel() == pytest.approx(joint, abs=1e-12)
 
-    def test_it_is_asked_like_tables(self):
-        found = reconstruct(self.reports(), self.mechanism)
-        assert found.shape((2, 0)) == (4, 4)
-        assert found.counts([2, 0]).T.tolist() == found.counts([0, 2]).tolist()
-        assert isinstance(PlainOracle(found, KendallZ()).separates(0, 1, ()), bool)
-        assert len(found.records()) == found.n
+
+def test_without_noise_it_returns_what_was_reported():
+    exact = ComponentWise.from_epsilon(RandomizedResponse, (4, 4, 4), 120.0)
+    found = reconstruct(CODES, exact, gap=1e-9)
+    seen = np.bincount(np.ravel_multi_index(CODES.T, (4, 4, 4)), minlength=64)
+    assert found.counts([0, 1, 2]).ravel().tolist() == seen.tolist()
+    assert sorted(map(tuple, found.records())) == sorted(map(tuple, CODES))
+
+
+def test_it_is_asked_like_tables():
+    found = reconstruct(REPORTS, MECHANISM)
+    assert found.shape((2, 0)) == (4, 4)
+    assert found.counts([2, 0]).T.tolist() == found.counts([0, 2]).tolist()
+    assert isinstance(PlainOracle(found, KendallZ()).separates(0, 1, ()), bool)
+    assert len(found.records()) == found.n
 
 
 ALONE = ComponentWise.from_epsilon(RandomizedResponse, (2, 3), 3.0)
@@ -91,7 +89,5 @@ def test_tables_fit_into_an_oracle():
 
 def test_too_many_cells_and_no_reports_are_refused():
     mechanism = ComponentWise.from_epsilon(RandomizedResponse, (10,) * 7, 1.0)
-    with pytest.raises(ValueError, match="leave variables out"):
-        reconstruct(np.zeros((5, 7), int), mechanism)
-    with pytest.raises(ValueError, match="no report"):
-        reconstruct(np.zeros((0, 3), int), TestReconstruct.mechanism)
+    refused("leave variables out", reconstruct, np.zeros((5, 7), int), mechanism)
+    refused("no report", reconstruct, np.zeros((0, 3), int), MECHANISM)

@@ -91,6 +91,12 @@ def test_secure_runs_know_the_data_by_their_mechanisms_too(name):
 # --- mistakes that have to be found; those in the systems are in planted_bugs -------------------
 
 
+def diverges(words, run):
+    """Whether a run's replay on two neighbours tells of this."""
+    with pytest.raises(Divergence, match=words):
+        replay(run, *alone_and_joined(51))
+
+
 def by_laplace(data):
     return laplace_pc(data, epsilon=1.0, delta=1e-3, rng=default_rng(0))
 
@@ -106,8 +112,7 @@ def test_a_second_draw_for_one_payment_is_found(monkeypatch):
         return (first + noise.laplace(sensitivity, PureEvent("Laplace", epsilon))(query())) / 2
 
     monkeypatch.setattr("dpcgd.constraint.laplace_pc.laplace", twice)
-    with pytest.raises(Divergence, match="nobody paid"):
-        replay(by_laplace, *alone_and_joined(50))
+    diverges("nobody paid", by_laplace)
 
 
 def test_a_scale_from_the_data_is_found(monkeypatch):
@@ -115,8 +120,7 @@ def test_a_scale_from_the_data_is_found(monkeypatch):
         return laplace(query, sensitivity=sensitivity * (1 + query() ** 2), **how)
 
     monkeypatch.setattr("dpcgd.constraint.laplace_pc.laplace", looks)
-    with pytest.raises(Divergence, match="Laplace noise"):
-        replay(by_laplace, *alone_and_joined(50))
+    diverges("Laplace noise", by_laplace)
 
 
 def test_a_field_that_no_mechanism_covers_is_found(monkeypatch):
@@ -127,8 +131,7 @@ def test_a_field_that_no_mechanism_covers_is_found(monkeypatch):
         SEEN.append(str(data.codes.sum()))
         return by_laplace(data)
 
-    with pytest.raises(Divergence, match="guarantee"):
-        replay(leaks, *alone_and_joined(50))
+    diverges("guarantee", leaks)
 
 
 def test_a_run_that_breaks_off_on_one_of_two_is_found(monkeypatch):
@@ -138,8 +141,7 @@ def test_a_run_that_breaks_off_on_one_of_two_is_found(monkeypatch):
         return value_of(statistic, tables, tested)
 
     monkeypatch.setattr("dpcgd.constraint.laplace_pc.value_of", breaks)
-    with pytest.raises(Divergence, match="breaks off once it has paid: ZeroDivisionError"):
-        replay(by_laplace, *alone_and_joined(50))
+    diverges("breaks off once it has paid: ZeroDivisionError", by_laplace)
 
 
 # --- everything that a run tells ----------------------------------------------------------------
@@ -179,8 +181,7 @@ def test_the_order_of_a_releases_parts_is_part_of_it():
         names = sorted("ab", reverse=bool(data.codes[0, 0]))
         return SimpleNamespace(**vars(release), names=dict.fromkeys(names))
 
-    with pytest.raises(Divergence, match="names"):
-        replay(sorted_by_data, *alone_and_joined(51))
+    diverges("names", sorted_by_data)
 
 
 def test_persons_have_several_rows_and_every_other_run_is_a_release():
@@ -198,6 +199,4 @@ def test_a_release_that_tells_its_seconds_is_found(monkeypatch):
     late = lambda self: kept(self) | {"seconds": 0.1}  # noqa: E731
     monkeypatch.setattr(run_module.Run, "receipt", late)
     settings = {"epsilon": 1.0, "delta": 1e-3, "seed": 0, "released": True}
-    run = replays.started(laplace_pc, settings)
-    with pytest.raises(Divergence, match="how long it took"):
-        replay(run, *alone_and_joined(51))
+    diverges("how long it took", replays.started(laplace_pc, settings))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from dpcgd_book.results import sweep as sweeps
 from dpcgd_book.results.sweep import sweep
+from people import refused
 
 CASES = [{"x": x} for x in range(8)]
 ROWS = [{"x": x, "square": x * x} for x in range(8)]
@@ -55,8 +56,7 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(path):
         sweep(first.square, CASES, path=path)
     assert sweep(second.square, CASES, path=path) == ROWS == sweep(square, CASES)
     assert (first.calls, second.calls) == ([0, 1, 2, 3], [4, 5, 6, 7])
-    assert sweep(third.square, CASES[::-1], path=path) == ROWS[::-1]
-    assert third.calls == []
+    assert (sweep(third.square, CASES[::-1], path=path), third.calls) == (ROWS[::-1], [])
 
 
 def test_a_case_that_comes_twice_is_run_once(path):
@@ -74,15 +74,13 @@ def test_another_sweep_and_another_version_run_every_case_again(path, other):
 
 
 def test_a_sweep_on_file_has_a_name(path):
-    with pytest.raises(ValueError, match="give this one a name"):
-        sweep(lambda x: {}, CASES, path=path)
+    refused("give this one a name", sweep, lambda x: {}, CASES, path=path)
 
 
 def test_another_file_is_refused_and_left_as_it_is(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("shopping list\n" * 100)
-    with pytest.raises(ValueError, match=r"notes.txt .* name another file$"):
-        sweep(square, CASES, path=path)
+    refused("notes.txt .* name another file$", sweep, square, CASES, path=path)
     assert path.read_text() == "shopping list\n" * 100
 
 
@@ -141,8 +139,7 @@ def test_workers_find_the_same_and_another_package_is_refused(path, monkeypatch)
     assert sweep(square, CASES, path=path, workers=2) == ROWS
     assert finished(path) == [*range(8)]
     monkeypatch.setattr(sweeps, "digest_of_package", lambda: "another")
-    with pytest.raises(RuntimeError, match="another version"):
-        sweep(square, CASES, workers=2)
+    refused("another version", sweep, square, CASES, kind=RuntimeError, workers=2)
 
 
 @pytest.mark.slow
@@ -152,18 +149,18 @@ def test_a_cluster_finds_the_same_and_tells_failures_and_other_packages(monkeypa
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, **places) as local:
         cluster = local.scheduler_address
         assert sweep(square, CASES, cluster=cluster) == ROWS
-        with pytest.raises(RuntimeError, match=r"4 of 8 cases failed, the first, .*KeyError: 'no"):
-            sweep(fails_on_odd, CASES, cluster=cluster)
+        asked = {"kind": RuntimeError, "cluster": cluster}
+        why = "4 of 8 cases failed, the first, .*KeyError: 'no"
+        refused(why, sweep, fails_on_odd, CASES, **asked)
         monkeypatch.setattr(sweeps, "digest_of_package", lambda: "another")
-        with pytest.raises(RuntimeError, match="another version"):
-            sweep(square, CASES, cluster=cluster)
+        refused("another version", sweep, square, CASES, **asked)
 
 
 def test_a_cluster_that_is_not_there_is_told(monkeypatch):
     pytest.importorskip("distributed", reason="it is in the cluster extra")
     monkeypatch.setattr(sweeps, "SECONDS_FOR_CLUSTER", 0.2)
-    with pytest.raises(ValueError, match=r"^no Dask scheduler answers at tcp://127.0.0.1:9 "):
-        sweep(square, CASES, cluster="tcp://127.0.0.1:9")
+    place = "tcp://127.0.0.1:9"
+    refused(f"^no Dask scheduler answers at {place} ", sweep, square, CASES, cluster=place)
 
 
 KILLED = """

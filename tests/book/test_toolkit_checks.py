@@ -9,10 +9,6 @@ from numpy.random import default_rng
 from scipy.special import softmax
 
 
-def narrow(answer, rng):
-    return answer + rng.normal()
-
-
 def with_one_more(data, top, proposed):
     """One too far wherever the median can be broken at all."""
     return 1 if max(data) < top else math.inf
@@ -27,7 +23,7 @@ PLANTED = {
     "order": lambda: checks.check_selection_order(softmax, lambda x: softmax(-x), default_rng(0)),
     "distance": lambda: checks.check_distance(with_one_more, 3, 2, 1),
     "amplification": lambda: checks.check_amplification(probability_of_yes, [1, 0], [0, 0]),
-    "grid": lambda: checks.check_grid(lambda answer: narrow(answer, default_rng(0)), 1.0, 2.0**-10),
+    "grid": lambda: checks.check_grid(lambda x: x + default_rng(0).normal(), 1.0, 2.0**-10),
 }
 
 
@@ -46,12 +42,10 @@ def test_draws_agree_only_with_the_same_noise():
 
     assert checks.same_draws(plain, package, 0.0, 1, width=1.0) == 200
     assert checks.same_draws(plain, package, 0.0, 1, width=2.0) == 0
-    law = np.full(3, 1 / 3)
-    assert checks.p_value_of_draws(iter([0, 1, 2] * 100).__next__, law, 300) == 1.0
+    assert checks.p_value_of_draws(iter([0, 1, 2] * 100).__next__, np.full(3, 1 / 3), 300) == 1.0
 
 
 def test_losses_of_known_mechanisms():
     assert math.isclose(checks.released_value_loss(3), 3 / 4, rel_tol=1e-6)
-    readings = [1.0, 1.0]
-    fixed, free = (checks.delta_at_the_reading(readings, 1.0, free=f) for f in (False, True))
+    fixed, free = (checks.delta_at_the_reading([1.0] * 2, 1.0, free=f) for f in (False, True))
     assert 0 < fixed <= free

@@ -22,7 +22,6 @@ from benchmarks import synthetic_records as synthetic
 from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent
 
-FOLDER = Path(yardsticks.__file__).parent
 ROWS = on_file()
 CELL = ["system", "network", "n", "epsilon"]
 SCORED = ROWS.dropna(subset="F1")
@@ -84,9 +83,8 @@ def test_bdeu_is_that_of_causal_learn_without_its_prior_on_graphs(seed, levels, 
     from causallearn.score.LocalScoreFunction import local_score_BDeu
 
     rng = np.random.default_rng(seed)
-    codes = np.column_stack(
-        [rng.permutation(np.arange(30) % k) for k in levels]
-    )  # all levels occur
+    # all levels occur
+    codes = np.column_stack([rng.permutation(np.arange(30) % k) for k in levels])
     x, *others = data.draw(st.permutations(range(len(levels))))
     parents = others[: data.draw(st.integers(0, len(others)))]
     score = discrete_scores.DiscreteBDeu(codes, levels).local_score(x, parents)
@@ -179,22 +177,18 @@ def test_tables_of_a_model_are_those_of_the_product_of_its_factors(without_mbi):
     fit = synthetic.Fit(levels, 100)
     cliques = [(0,), (1, 2), (0, 2, 3)]
     fit.model = types.SimpleNamespace(potentials=factors(rng, levels, cliques))
-    of = fit.model.potentials
-    cells = {}
-    for cell in itertools.product(*map(range, levels)):
-        parts = [of[c].values[tuple(cell[v] for v in c)] for c in cliques]
-        cells[cell] = math.exp(math.fsum(parts))
-    total = math.fsum(cells.values())
+    cells = np.zeros(levels)
+    for clique, factor in fit.model.potentials.items():
+        cells += np.expand_dims(factor.values, [v for v in range(4) if v not in clique])
+    joint = np.exp(cells)
     for clique, table in fit.tables(synthetic.workload(4)).items():
-        expected = np.zeros([levels[v] for v in clique])
-        for cell, weight in cells.items():
-            expected[tuple(cell[v] for v in clique)] += 100 * weight / total
+        expected = 100 * joint.sum(tuple({*range(4)} - {*clique})) / joint.sum()
         np.testing.assert_allclose(table, expected.ravel(), rtol=1e-12)
 
 
 def test_the_first_job_of_a_process_draws_like_those_that_follow(monkeypatch, tmp_path):
     """Importing jax, as mbi does, draws from numpy's own generator."""
-    monkeypatch.syspath_prepend(FOLDER)
+    monkeypatch.syspath_prepend(Path(yardsticks.__file__).parent)
     worker = importlib.import_module("yardstick_worker")  # with its own imports
     (tmp_path / "mbi.py").write_text("import numpy\nnumpy.random.random()\n")
     monkeypatch.syspath_prepend(tmp_path)

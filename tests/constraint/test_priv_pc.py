@@ -8,22 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from dpcgd_book.systems.as_published import published_priv_pc
+from known_tables import OnlyCounts
 from numpy.random import default_rng
+from people import refused
 from scripted_noise import Script
 
-from dpcgd import (
-    Budget,
-    BudgetSpent,
-    Dataset,
-    Knowledge,
-    curate_pc,
-    em_pc,
-    laplace_pc,
-    load,
-    pc,
-    priv_pc,
-    svt_pc,
-)
+import dpcgd
+from dpcgd import Budget, BudgetSpent, Dataset, curate_pc, laplace_pc, load, pc, priv_pc, svt_pc
 from dpcgd.constraint.em_pc import ExponentialOracle, share_of_the_choices
 from dpcgd.constraint.laplace_pc import LaplaceOracle, PlainOracle
 from dpcgd.constraint.priv_pc import Round, SieveOracle, ThresholdOracle, share_of_the_rest
@@ -96,28 +87,21 @@ def laplace_oracle(noise, *, tables=None, margin=0.0, account=None):
     )
 
 
-def empty_account():
-    account = Filter(Budget(1.0, 1e-6))
-    account.spend(PureEvent("before", 0.2))
-    account.limit = account.limit._replace(price=account.rho - account.remaining)
-    return account
-
-
-SEARCHES = laplace_pc, svt_pc, em_pc, curate_pc, priv_pc
+SEARCHES = laplace_pc, svt_pc, dpcgd.em_pc, curate_pc, priv_pc
 PRIVATE = {system.__name__: partial(system, epsilon=5.0) for system in SEARCHES}
 PRIVATE["priv_pc on a sample"] = partial(priv_pc, epsilon=5.0, rate=0.2)
 PRIVATE["published"] = partial(published_priv_pc, epsilon=1.0)
-every_private_run = pytest.mark.parametrize("run", PRIVATE.values(), ids=PRIVATE)
 
 
-@pytest.mark.parametrize(
-    "run", [lambda data, rng: pc(data), *PRIVATE.values()], ids=["pc", *PRIVATE]
-)
+ASIA = load("asia", n=2_000, rng=default_rng(0))
+WITH_PC = {"pc": lambda data, rng: pc(data), **PRIVATE}
+
+
+@pytest.mark.parametrize("run", WITH_PC.values(), ids=WITH_PC)
 def test_renaming_the_variables_renames_the_answer_and_changes_nothing_else(run):
-    data = load("asia", n=2_000, rng=default_rng(0))
-    new = {name: f"{i} {name[::-1]}" for i, name in enumerate(reversed(data.variables))}
-    renamed = Dataset(data.codes, {new[name]: of for name, of in data.levels.items()})
-    before, after = (run(each, rng=default_rng(1)) for each in (data, renamed))
+    new = {name: f"{i} {name[::-1]}" for i, name in enumerate(reversed(ASIA.variables))}
+    renamed = Dataset(ASIA.codes, {new[name]: own for name, own in ASIA.levels.items()})
+    before, after = (run(data, rng=default_rng(1)) for data in (ASIA, renamed))
     assert before.graph.skeleton
     assert after.graph.variables == tuple(new[name] for name in before.graph.variables)
     assert (after.graph.arcs == before.graph.arcs).all()
@@ -139,26 +123,19 @@ def test_permuting_the_columns_permutes_the_graph_of_pc(name):
         assert pc(Dataset(data.codes[:, order], levels)).graph == expected
 
 
-@pytest.mark.parametrize(("n", "refused"), [(39, True), (40, False)])
-@pytest.mark.parametrize("kind", ["plain", "laplace", "sieve"])
-def test_a_refused_test_separates_nothing_costs_nothing_and_looks_at_nothing(kind, n, refused):
-    tables, account = WatchedTables(n), Filter(Budget(50.0, 1e-6))
-    if kind == "plain":
-        oracle = PlainOracle(tables, FlatStatistic())
-    elif kind == "laplace":
-        oracle = laplace_oracle(Script([-100.0]), tables=tables, account=account)
-    else:
-        oracle = sieve_oracle(Script([0.0, 1.0, 1.0]), tables=tables, account=account)
-    assert oracle.separates(0, 1, (2,)) is not refused
-    assert (tables.looks == []) == refused
-    assert (account.ledger.events == ()) == (refused or kind == "plain")
-
-
-def test_a_sub_sampled_sieve_refuses_by_the_size_of_its_sample():
-    tables, account = WatchedTables(60), Filter(Budget(50.0, 1e-6))
-    oracle = sieve_oracle(Script([]), tables=tables, account=account, rate=0.5)
-    assert not oracle.separates(0, 1, (2,))
-    assert (tables.looks, account.ledger.events) == ([], ())
+@pytest.mark.parametrize("is_refused", [True, False])
+@pytest.mark.parametrize("kind", ["plain", "laplace", "sieve", "sieve of a half"])
+def test_a_refused_test_separates_nothing_costs_nothing_and_looks_at_nothing(kind, is_refused):
+    n, rate = (80, 0.5) if kind == "sieve of a half" else (40, 1.0)
+    watched = {"tables": WatchedTables(n - is_refused), "account": Filter(Budget(50.0, 1e-6))}
+    tables, account = watched.values()
+    oracle = {
+        "plain": lambda: PlainOracle(tables, FlatStatistic()),
+        "laplace": lambda: laplace_oracle(Script([-100.0]), **watched),
+    }.get(kind, lambda: sieve_oracle(Script([0.0, 1.0, 1.0]), **watched, rate=rate))()
+    assert oracle.separates(0, 1, (2,)) is not is_refused
+    assert (tables.looks == []) == is_refused
+    assert (account.ledger.events == ()) == (is_refused or kind == "plain")
 
 
 def test_sieves_and_examinations_take_turns_and_a_failed_examination_separates_nothing():
@@ -170,17 +147,15 @@ def test_sieves_and_examinations_take_turns_and_a_failed_examination_separates_n
     answers = [bool(oracle.separates(0, 1, ())) for _ in range(6)]
     assert answers == [False, False, True, False, False, True]
     assert separated == [0, 1, 1]
-    assert [event.mechanism for event in oracle.account.ledger.events] == [
-        "above threshold",
-        "Laplace",
-    ] * 3
-    assert [event.epsilon for event in oracle.account.ledger.events] == [0.2, 0.1] * 3
+    events = PureEvent("above threshold", 0.2), PureEvent("Laplace", 0.1)
+    assert oracle.account.ledger.events == events * 3
+
+
+ROUNDS = (priv_pc, ["above threshold", "Laplace"]), (svt_pc, ["above threshold"])
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.5])
-@pytest.mark.parametrize(
-    ("run", "names"), [(priv_pc, ["above threshold", "Laplace"]), (svt_pc, ["above threshold"])]
-)
+@pytest.mark.parametrize(("run", "names"), ROUNDS)
 def test_a_run_spends_one_round_for_each_hit_and_perhaps_one_more_sieve(run, names, rate):
     data = load("asia", n=3_000, rng=default_rng(0))
     for seed in range(3):
@@ -228,9 +203,10 @@ def test_a_sieve_draws_one_fresh_sample_for_itself():
     assert tables.looks == [*first, ("subsample", 50), sample, sample]
 
 
-@pytest.mark.parametrize(
-    ("n", "rate"), [(1000, 0.25), (51, 0.5), (60, 0.36), (23, 0.9), (50, 0.99), (333, 0.35)]
-)
+RATES = (1000, 0.25), (51, 0.5), (60, 0.36), (23, 0.9), (50, 0.99), (333, 0.35)
+
+
+@pytest.mark.parametrize(("n", "rate"), RATES)
 def test_the_sieve_is_as_private_as_it_paid_for_on_the_sample_that_it_takes(n, rate):
     # Balle et al. (2018) need the fraction of the records that are really looked at.
     tables, noise = WatchedTables(n), Script([0.0, -1.0])
@@ -246,8 +222,8 @@ def test_the_sieve_is_as_private_as_it_paid_for_on_the_sample_that_it_takes(n, r
 def test_data_is_not_looked_at_before_it_is_paid_for(rate):
     for oracle_of in (laplace_oracle, lambda noise, **how: sieve_oracle(noise, rate=rate, **how)):
         tables = WatchedTables()
-        with pytest.raises(BudgetSpent):
-            oracle_of(Script([]), tables=tables, account=empty_account()).separates(0, 1, ())
+        oracle = oracle_of(Script([]), tables=tables, account=Filter(Budget(0.01, 1e-6)))
+        refused("would exceed", oracle.separates, 0, 1, (), kind=BudgetSpent)
         assert tables.looks == []
 
 
@@ -255,12 +231,9 @@ def test_data_is_not_looked_at_before_it_is_paid_for(rate):
 def test_an_examination_that_cannot_be_paid_does_not_look_at_the_records(rate):
     account = Filter(Budget(1.0, 1e-6))
     tables, noise = WatchedTables(), Script([0.0, 1.0])
-    price = Round(0.2, 0.2)
-    oracle = sieve_oracle(
-        noise, tables=tables, account=account, price=lambda separated: price, rate=rate
-    )
-    with pytest.raises(BudgetSpent):
-        oracle.separates(0, 1, ())
+    watched = {"tables": tables, "account": account, "rate": rate}
+    oracle = sieve_oracle(noise, **watched, price=lambda separated: Round(0.2, 0.2))
+    refused("would exceed", oracle.separates, 0, 1, (), kind=BudgetSpent)
     where = "all" if rate == 1 else "sample"
     assert [look for look in tables.looks if look[0] != "subsample"] == [(where, (0, 1))]
     assert [event.mechanism for event in account.ledger.events] == ["above threshold"]
@@ -279,9 +252,8 @@ def test_a_round_costs_its_share_of_the_rest(parts):
 
 
 def test_laplace_pc_splits_its_budget_evenly_over_the_planned_tests():
-    data = load("asia", n=2_000, rng=default_rng(0))
     for planned in (1, 7, None):
-        release = laplace_pc(data, epsilon=2.0, rng=default_rng(0), planned_tests=planned)
+        release = laplace_pc(ASIA, epsilon=2.0, rng=default_rng(0), planned_tests=planned)
         events = release.ledger.events
         assert len(set(events)) == 1
         whole = (planned or 8 * 7) * events[0].epsilon ** 2 / 2
@@ -291,25 +263,16 @@ def test_laplace_pc_splits_its_budget_evenly_over_the_planned_tests():
             assert release.answers.stopped_early
 
 
-@every_private_run
+@pytest.mark.parametrize("run", PRIVATE.values(), ids=PRIVATE)
 def test_knowledge_and_the_largest_order_reach_the_search(run):
-    data = load("asia", n=2_000, rng=default_rng(0))
-    known = Knowledge(required=[("dysp", "asia")], forbidden=[("lung", "either")])
-    release = run(data, rng=default_rng(0), knowledge=known, max_order=1)
+    known = dpcgd.Knowledge(required=[("dysp", "asia")], forbidden=[("lung", "either")])
+    release = run(ASIA, rng=default_rng(0), knowledge=known, max_order=1)
     assert ("dysp", "asia") in release.graph.arrows
     assert not release.graph.to_networkx().has_edge("lung", "either")
     assert max(map(len, release.answers.separating_sets.values())) <= 1
 
 
 # --- what oracles work out together
-
-
-class OnlyCounts:
-    """Tables that only count, one after the other."""
-
-    def __init__(self, tables):
-        self.n, self.levels = tables.n, tables.levels
-        self.counts, self.shape = tables.counts, tables.shape
 
 
 class OneByOne:
@@ -339,9 +302,8 @@ def test_plain_pc_finds_what_it_finds_one_by_one(statistic, n):
     tables = Tables(data)
     many = PlainOracle(tables, statistic)
     single = OneByOne(PlainOracle(OnlyCounts(tables), statistic))
-    found, expected = (
-        search(oracle, data.variables, grading=oracle, max_order=2) for oracle in (many, single)
-    )
+    run = partial(search, variables=data.variables, max_order=2)
+    found, expected = (run(oracle, grading=oracle) for oracle in (many, single))
     assert found == expected
     assert found.graph == expected.graph
 
@@ -362,16 +324,14 @@ def test_private_pc_spends_and_draws_as_one_by_one(kind, epsilon):
 DATA = load("survey", n=1000, rng=default_rng(0))
 
 
-ONE_LEVEL = Dataset(
-    np.column_stack([np.zeros(500, int), *default_rng(0).integers(0, 3, (2, 500))]),
-    {"a": ["0"], "b": list("012"), "c": list("012")},
-)
+CODES = np.column_stack([np.zeros(500, int), *default_rng(0).integers(0, 3, (2, 500))])
+ONE_LEVEL = Dataset(CODES, {"a": ["0"], "b": list("012"), "c": list("012")})
 
 
 @pytest.mark.parametrize("statistic", [GTest(), ChiSquared(), KendallZ(critical=0.0)])
 def test_curate_says_what_it_cannot_plan_by(statistic):
-    with pytest.raises(ValueError, match=r"such as KendallZ\(\)"):
-        curate_pc(DATA, epsilon=1.0, rng=default_rng(0), statistic=statistic)
+    settings = {"epsilon": 1.0, "rng": default_rng(0), "statistic": statistic}
+    refused(r"such as KendallZ\(\)", curate_pc, DATA, **settings)
 
 
 @pytest.mark.parametrize("critical", [5e-324, 1e-300, 1e300, -1e300])
@@ -381,10 +341,11 @@ def test_searches_take_any_other_critical_value(critical):
         assert release.ledger.spent <= (1.0, 1e-6)
 
 
+KINDS = ChiSquared, GTest, KendallZ, SpearmanZ, PartialCorrelation, KendallP
+
+
 @pytest.mark.parametrize("system", SEARCHES)
-@pytest.mark.parametrize(
-    "statistic", [ChiSquared(), GTest(), KendallZ(), SpearmanZ(), PartialCorrelation(), KendallP()]
-)
+@pytest.mark.parametrize("statistic", [kind() for kind in KINDS])
 def test_a_variable_of_one_level_divides_nothing(system, statistic):
     if system is curate_pc and statistic.critical == 0:
         return
@@ -398,7 +359,7 @@ def constant(number):
     return SimpleNamespace(name="constant", proved=True, critical=1.0, **calls)
 
 
-@pytest.mark.parametrize("system", [laplace_pc, priv_pc, svt_pc, em_pc])
+@pytest.mark.parametrize("system", [laplace_pc, priv_pc, svt_pc, dpcgd.em_pc])
 @pytest.mark.parametrize(("number", "edges"), [(0.0, 0), (2.0, 15)])
 def test_a_statistic_that_no_record_moves_decides_for_sure(system, number, edges):
     settings = {"statistic": constant(number), "max_order": 0, "epsilon": 1e3, "margin": 0.0}

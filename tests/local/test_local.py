@@ -121,16 +121,15 @@ def test_rates_keep_their_digits_where_p_max_is_near_1(levels, slip):
 def test_what_falls_outside_a_domain_keeps_its_digits():
     for levels, rate in itertools.product((2, 3, 10), (0, 0.5, 3, 7.9, 11.7, 60)):
         mechanism = UniformGeometric(levels, rate)
-        assert (mechanism.channel > 0).all()
+        assert mechanism.channel.min() > 0
         assert np.abs(mechanism.channel.sum(axis=1) - 1).max() < 1e-15 * levels
         assert mechanism.epsilon == pytest.approx(brute_force(mechanism), abs=1e-11)
 
 
-@given(
-    levels=st.lists(st.integers(2, 4), min_size=1, max_size=3),
-    raised=st.floats(0.01, 0.9),
-    norm=st.sampled_from([1, 2, math.inf]),
-)
+few_levels = st.lists(st.integers(2, 4), min_size=1, max_size=3)
+
+
+@given(few_levels, st.floats(0.01, 0.9), st.sampled_from([1, 2, math.inf]))
 @settings(max_examples=40)
 def test_any_bounded_geometric_is_exact(levels, raised, norm):
     least = 1 / math.prod(levels)
@@ -185,11 +184,8 @@ def sampled(mechanism, codes):
     return lambda: mechanism.sample(np.array(codes), rng=default_rng(0))
 
 
-LARGE = (
-    RandomizedResponse((10,) * 4, 1.0),
-    Geometric((10,) * 4, 0.1),
-    ComponentWise.from_p_max(Geometric, (10,) * 4, 0.1),
-)
+LARGE = RandomizedResponse((10,) * 4, 1.0), Geometric((10,) * 4, 0.1)
+LARGE += (ComponentWise.from_p_max(Geometric, (10,) * 4, 0.1),)
 SILENT = RandomizedResponse((3, 3), 0.0), ComponentWise([RandomizedResponse(3, 0.0)] * 2)
 DATA = Dataset([[0, 2]], {"a": ["0", "1"], "b": ["0", "1", "2"]})
 FOUR_HUNDRED = (10,) * 400
@@ -237,14 +233,11 @@ def test_impossible_reports_distances_and_chosen_inputs_count_as_defined():
     assert privacy_loss(channel, apart, inputs=[0]) == pytest.approx(math.log(2))
 
 
-def all_cells(levels):
-    return np.array([*np.ndindex(*levels)])
-
-
 @pytest.mark.parametrize("norm", [1, 2, math.inf])
 @pytest.mark.parametrize("levels", [(2, 3), (4, 2, 4), (5, 5, 5)])
 def test_counts_and_radii_are_those_of_a_list_of_all_cells(levels, norm):
-    balls, cells, sorted_cells = balls_of(levels, norm), *map(all_cells, (levels, sorted(levels)))
+    balls = balls_of(levels, norm)
+    cells, sorted_cells = (np.array([*np.ndindex(*own)]) for own in (levels, sorted(levels)))
     places = np.unique(balls.canonical(cells)[0], axis=0)
     assert {tuple(row) for rows in balls.kinds() for row in rows} == set(map(tuple, places))
     found = balls.counts(places)[0], balls.radius(places)
@@ -267,16 +260,13 @@ def test_counts_of_a_large_domain_are_exact_integers(norm):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize(
-    "kind", [RandomizedResponse, ClippedGeometric, UniformGeometric, Geometric.from_epsilon]
-)
+@pytest.mark.parametrize("kind", [*KINDS[:1], *KINDS[2:], Geometric.from_epsilon])
 @extreme
 @given(numbers.map(abs), st.integers(2, 6))
 def test_any_epsilon_makes_a_channel(kind, epsilon, levels):
     mechanism = kind(levels, epsilon)
     assert mechanism.channel.sum(axis=1) == pytest.approx(np.ones(levels))
-    assert (mechanism.channel >= 0).all()
-    assert mechanism.epsilon >= 0
+    assert min(mechanism.epsilon, mechanism.channel.min()) >= 0
     assert set(mechanism.sample(np.zeros(3, int), rng=default_rng(0))) <= set(range(levels))
 
 

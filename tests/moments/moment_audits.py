@@ -1,5 +1,7 @@
 """The audit of a release of moments, of one of two neighbouring data sets; measurements noted."""
 
+from functools import partial
+
 from dpcgd_book.attacks.audit import empirical_epsilon
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
 from numpy.random import default_rng
@@ -36,9 +38,7 @@ def audited(release, *neighbours, epsilon, seed):
 
         return run
 
-    honest, narrow = (
-        empirical_epsilon(mechanism(wrong), *neighbours, delta=0.1, trials=4000)
-        for wrong in (1.0, 0.5)
-    )
+    audit = partial(empirical_epsilon, delta=0.1, trials=4000)
+    honest, narrow = (audit(mechanism(wrong), *neighbours) for wrong in (1.0, 0.5))
     assert honest <= epsilon < narrow
     return narrow

@@ -19,7 +19,6 @@ KERNELS = {
     Ridge: lambda distance, width: np.exp(-np.abs(distance) / width),
     GaussianRidge: lambda distance, width: np.exp(-(distance**2) / (2 * width**2)),
 }
-SETTINGS = [(1.0, 0.5), (0.1, 0.05), (1e-3, 2.0)]
 
 
 def drawn(n, rng):
@@ -29,7 +28,7 @@ def drawn(n, rng):
 
 
 @pytest.mark.parametrize("kind", KERNELS)
-@pytest.mark.parametrize(("penalty", "width"), SETTINGS)
+@pytest.mark.parametrize(("penalty", "width"), [(1.0, 0.5), (0.1, 0.05), (1e-3, 2.0)])
 def test_predictions_are_those_of_the_kernel_matrix(kind, penalty, width):
     x, y = drawn(200, default_rng(0))
     kernel = KERNELS[kind]
@@ -80,7 +79,7 @@ def test_the_gaussian_pull_is_the_largest_over_angles():
 
 
 NAN, INF = math.nan, math.inf
-BAD_PENALTIES, BAD_WIDTHS = (0.0, -1.0, 1.5, NAN, 5e-324, 1e-300, 1e-10), (0.0, INF)
+BAD_PENALTIES = 0.0, -1.0, 1.5, NAN, 5e-324, 1e-300, 1e-10
 BAD_RECORDS = [
     *((xy, "equal length, at least 2") for xy in (([0], [0]), ([0, 1], [0]), ([[0, 1]], [[0, 1]]))),
     *((xy, "drop or impute") for xy in (([0, NAN], [0, 0]), ([0, 1], [0, INF]))),
@@ -88,11 +87,7 @@ BAD_RECORDS = [
 ]
 test_bad_settings_and_records_are_refused = refusals(
     *((partial(kind, bad, 0.5), "penalty must") for kind in KERNELS for bad in BAD_PENALTIES),
-    *(
-        (partial(kind, 0.1, bad), "width must be positive")
-        for kind in KERNELS
-        for bad in BAD_WIDTHS
-    ),
+    *((partial(kind, 0.1, bad), "width must be") for kind in KERNELS for bad in (0.0, INF)),
     *((partial(kind().fit, *xy), words) for kind in KERNELS for xy, words in BAD_RECORDS),
     (partial(GaussianRidge().fit, *np.zeros((2, 5001))), "at random"),
 )
@@ -127,18 +122,14 @@ def test_two_distant_crowds_reach_half_of_the_hsic_bound(m):
 def test_ranks_can_turn_over_completely(score):
     x, residual = np.arange(20.0), 1e-9 * np.arange(20.0)
     turned = np.where(np.arange(20) % 2, 1e-6, 0.0)
-    assert score.residual_sensitivity(20, 0.0) == 0
-    assert score.residual_sensitivity(20, 1e-6) == 1
+    assert [score.residual_sensitivity(20, change) for change in (0.0, 1e-6)] == [0, 1]
     assert score.value(x, residual) - score.value(x, residual + turned) > 0.4
 
 
 # --- the ends of double precision
 
-inputs = st.one_of(
-    st.floats(-1, 1),
-    st.sampled_from([-1.0, 0.0, 1e-300, 2.0**-20, 1.0]),
-    st.floats(allow_nan=False, allow_infinity=False),
-)
+few = st.sampled_from([-1.0, 0.0, 1e-300, 2.0**-20, 1.0])
+inputs = st.floats(-1, 1) | few | st.floats(allow_nan=False, allow_infinity=False)
 
 
 penalties = st.floats(math.log(1e-9), 0).map(lambda x: max(1e-9, math.exp(x)))

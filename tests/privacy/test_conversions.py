@@ -22,7 +22,6 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 LEAST_DELTA = 1e-300
 DELTAS = [LEAST_DELTA, 1e-100, 1e-17, 1e-12, 1e-6, 0.1, 0.9]
-RHOS = [1e-12, 1e-6, 1e-3, 0.02, 1.0, 30.0, 1e3, 1e6]
 
 
 @pytest.fixture(autouse=True)
@@ -58,11 +57,11 @@ def least_bound(rho, delta):
 
 
 @pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("rho", RHOS)
+@pytest.mark.parametrize("rho", [1e-12, 1e-6, 1e-3, 0.02, 1.0, 30.0, 1e3, 1e6])
 def test_an_epsilon_is_that_of_the_best_order_and_no_less(rho, delta):
     found, least = epsilon_of_rho(rho, delta), max(mpf(0), least_bound(rho, delta))
-    assert found >= least * (1 - mpf(10) ** -12) - mpf(10) ** -13
-    assert found <= least * (1 + mpf(10) ** -9) + mpf(10) ** -9
+    room = mpf(10) ** -9
+    assert least * (1 - room / 1000) - room / 10_000 <= found <= least * (1 + room) + room
 
 
 @pytest.mark.parametrize("multiplier", [1e-3, 0.1, 1.0, 30.0, 9e3, 1.1e4, 1e6, 1e9, 1e12])
@@ -88,9 +87,7 @@ def test_a_budget_buys_noise_that_keeps_it(epsilon, delta):
 @pytest.mark.parametrize("rho", [1e-200, 1e-12, 0.3, 1e9, 1e200])
 def test_noise_for_a_rho_costs_no_more_to_the_last_digit(rho):
     multiplier = conversions.multiplier_of_rho(rho)
-    cost = 1 / (2 * mpf(multiplier) ** 2)
-    assert cost <= mpf(rho)
-    assert cost >= mpf(rho) * (1 - mpf(10) ** -8)
+    assert mpf(rho) * (1 - mpf(10) ** -8) <= 1 / (2 * mpf(multiplier) ** 2) <= mpf(rho)
 
 
 @pytest.mark.parametrize("value", [1e-100, 1 / 3, 1.1, 1e9 + 1 / 3])
@@ -121,9 +118,8 @@ def test_amplification_is_its_formula_at_any_epsilon(epsilon, rate):
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 5.0])
 def test_advanced_composition_is_its_formula(epsilon, delta):
     exact = mp.sqrt(2 * 50 * mp.log(1 / mpf(delta))) * epsilon + 50 * epsilon * mp.expm1(epsilon)
-    assert conversions.advanced_composition(epsilon, 50, delta) == pytest.approx(
-        float(exact), rel=1e-9
-    )
+    reading = conversions.advanced_composition(epsilon, 50, delta)
+    assert reading == pytest.approx(float(exact), rel=1e-9)
 
 
 # --- any numbers at all

@@ -15,13 +15,11 @@ from hypothesis import strategies as st
 from numpy.random import default_rng
 from people import refused
 
-from dpcgd import BudgetSpent, Dataset, check_rows_per_person, load, priv_pc, table_pc
+from dpcgd import Budget, BudgetSpent, Dataset, check_rows_per_person, load, table_pc
 from dpcgd.privacy import conversions
-from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import epsilon_of_rho, gaussian_multiplier, rho_of_budget
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, PureEvent
-from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, Odometer
-from dpcgd.privacy.run import open_run
+from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter
 
 seeded = settings(derandomize=True)
 epsilons = st.floats(math.log(1e-3), math.log(50)).map(math.exp)
@@ -97,7 +95,6 @@ def test_no_delta_is_reserved_for_persons_with_several_rows():
 # --- systems
 
 
-CHOSEN = {"private_graph": "dag_posterior"}
 """Who runs on so small a table; the receipt names it."""
 
 
@@ -112,10 +109,9 @@ def test_every_private_system_promises_to_persons_by_the_theorems_of_its_docstri
     assert release.ledger.spent <= (2.0, 1e-4)
     assert release.terms.rows_per_person == 2
     assert "replace up to 2 records, all of one person" in str(release.ledger)
-    assert release.terms.system == CHOSEN.get(name, name)
+    assert release.terms.system == ("dag_posterior" if name == "private_graph" else name)
     *theorems, persons = release.terms.theorems
-    assert persons == "thm-rows-per-person"
-    assert theorems
+    assert (persons, bool(theorems)) == ("thm-rows-per-person", True)
     named = re.findall(r":prf:ref:`([\w-]+)`", inspect.getdoc(case.system))
     assert set(theorems) <= set(named)
 
@@ -161,24 +157,9 @@ def test_two_rows_move_every_answer_by_at_most_two_prices(name):
 # --- refusals
 
 
-@pytest.mark.parametrize("bad", [0, 1.5, "2", True, math.nan, 2001])
-def test_a_bound_that_is_none_is_refused_by_every_system(bad):
-    data = load("cancer", n=2000, rng=default_rng(0))
-    how = {"epsilon": 1.0, "rng": default_rng(0), "rows_per_person": bad}
-    for system in (table_pc, priv_pc):
-        refused("rows_per_person must be ", system, data, **how)
-
-
 def test_a_bound_beyond_doubles_is_refused():
     refused("at most 1,000,000,000", Budget, 1.0, 1e-6, 10**400)
     refused("too small a budget to be split up", Filter, Budget(1e-95, 1e-95, 10**9))
-
-
-def test_an_account_that_enforces_nothing_promises_nothing_to_persons():
-    data = load("cancer", n=2000, rng=default_rng(0))
-    how = {"epsilon": 1.0, "delta": 1e-6, "rng": default_rng(0), "account": Odometer.for_budget}
-    assert open_run(data, **how).guarantee == "claimed, not proved"
-    refused("Odometer enforces no budget", open_run, data, rows_per_person=2, **how)
 
 
 TWICE = [[1, "1"], [7.0, "7.00"], [" ann", "ann"], [10**16, 1e16], [("a", 1), ("a", "1")]]
@@ -209,9 +190,7 @@ NO_IDS = [
 def test_tables_that_break_the_bound_are_refused_without_saying_whose_rows(ids, k, message):
     with pytest.raises(ValueError, match=message) as caught:
         check_rows_per_person(ids, k)
-    told = str(caught.value)
-    assert "\n" not in told
-    assert not re.search("ann|bob|3", told)
+    assert not re.search("ann|bob|3|\n", str(caught.value))
 
 
 def test_tables_within_the_bound_pass():

@@ -14,8 +14,7 @@ from numpy.random import default_rng
 from people import refused
 
 import dpcgd
-from dpcgd import Budget, Knowledge, load, noleaks, pc, plan, priv_pc, table_pc
-from dpcgd.datasets.dataset import Dataset
+from dpcgd import Budget, Dataset, Knowledge, load, noleaks, pc, plan, priv_pc, table_pc
 from dpcgd.datasets.variable import Parts
 from dpcgd.local.randomized_response import RandomizedResponse
 from dpcgd.local.report import report
@@ -24,10 +23,8 @@ from dpcgd.privacy.run import open_run
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ
 
 SEARCHES = [dpcgd.laplace_pc, priv_pc, dpcgd.svt_pc, dpcgd.em_pc, dpcgd.curate_pc]
-CLAIMED = [
-    getattr(as_published, f"published_{name}")
-    for name in ("priv_pc", "svt_pc", "em_pc", "curate_pc")
-]
+PUBLISHED = "priv_pc", "svt_pc", "em_pc", "curate_pc"
+CLAIMED = [getattr(as_published, f"published_{name}") for name in PUBLISHED]
 ASKING = [*SEARCHES, *CLAIMED, table_pc]
 TAKE_NUMBERS = dpcgd.graph_from_moments, dpcgd.private_graph
 CODED = [*ASKING, dpcgd.graph_from_moments, dpcgd.private_graph, dpcgd.dag_posterior]
@@ -68,12 +65,14 @@ def spent(monkeypatch):
 
 
 HOW = {"epsilon": 1.0, "rng": default_rng(0)}
+BAD_ROWS = 0, 1.5, "2", True, math.nan, 2001
 SETTINGS = [
     ({"knowledge": {"required": [("a", "b")]}}, r"Knowledge\(forbidden.*not \{"),
     ({"knowledge": Knowledge(required=[("smokr", "b")])}, "no variable is called 'smokr'"),
     *(({"max_order": order}, "max_order must be") for order in (1.5, "2", True, -1)),
     *(({"epsilon": epsilon}, "epsilon must be") for epsilon in (True, "1", -1.0)),
     *(({"delta": delta}, "delta must be") for delta in (1.0, "1e-6")),
+    *(({"rows_per_person": rows}, "rows_per_person must be") for rows in BAD_ROWS),
     ({"rng": 0}, "say where the noise comes from"),
 ]
 STATISTICS = [
@@ -157,8 +156,7 @@ def test_bad_parts_of_a_run_on_a_pair(system, bad, spent):
 
 
 LARGE_DELTAS = [
-    ({"delta": 1 / PAIR.n}, "not below 1/n = .*allow_delta=True"),
-    ({"delta": 0.5}, "not below 1/n = .*allow_delta=True"),
+    *(({"delta": delta}, "not below 1/n = .*allow_delta=True") for delta in (1 / PAIR.n, 0.5)),
     ({"delta": 0.5, "allow_delta": "yes"}, "allow_delta must be True or False"),
     ({"delta": 1.0, "allow_delta": True}, "delta must be below 1"),
 ]
@@ -223,12 +221,8 @@ def test_large_data_keep_a_part_of_the_budget_for_rounding(n, kept):
 @pytest.mark.parametrize("system", [*SEARCHES, *CLAIMED, *SCORED])
 def test_a_system_refuses_keywords_that_it_does_not_have(system, spent):
     call = rf"{system.__name__}\(\) "
-    for name, value in {
-        "epsilom": 1.0,
-        "account": Filter,
-        "numbers": True,
-        "planned_test": 3,
-    }.items():
+    wrong = {"epsilom": 1.0, "account": Filter, "numbers": True, "planned_test": 3}
+    for name, value in wrong.items():
         cure = f"{call}got an unexpected.*{name}"
         refused(cure, system, Untouchable(), kind=TypeError, **HOW, **{name: value})
     refused(f"{call}missing.*epsilon", system, Untouchable(), kind=TypeError, rng=default_rng(0))
