@@ -9,10 +9,8 @@ which the book shows. The other packages run in .venv/peers (peers.py). Takes ab
 import functools
 import json
 import math
-import operator
 import os
 import platform
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -64,37 +62,6 @@ SIZES = (10**4, 10**5, 10**6, 10**7)
 DIMENSIONS = (10, 20, 50, 100)
 LONGEST = 60.0
 """No n is tried at which a run would take more seconds than this."""
-
-
-def by_bincount(data, variables):
-    """The usual way to count: one index a row, then bincount."""
-    shape = [data.cardinalities[v] for v in variables]
-    index = np.ravel_multi_index(data.codes[:, variables].T, shape)
-    return np.bincount(index, minlength=math.prod(shape))
-
-
-def counted_anew(tables, variables):
-    """The package's way to count, with nothing kept of other tables."""
-    tables.forget()
-    return tables.counts(variables).ravel()
-
-
-def tables_by_method(data) -> dict[str, dict[str, float]]:
-    """Microseconds a table of three levels each, by both ways, which are equal."""
-    ternary = [v for v in range(data.d) if data.cardinalities[v] == 3]
-    ways = {"bincount": (by_bincount, data), "dpcgd": (counted_anew, Tables(data))}
-    micro = {}
-    for size in (2, 3, 5):
-        tasks = {k: functools.partial(*way, ternary[:size]) for k, way in ways.items()}
-        assert (tasks["bincount"]() == tasks["dpcgd"]()).all()
-        micro["x".join("3" * size)] = {k: 1e6 * timed(task, 50)[0] for k, task in tasks.items()}
-    return micro
-
-
-def import_seconds() -> float:
-    code = "import time; t = time.perf_counter(); import dpcgd; print(time.perf_counter() - t)"
-    command = [sys.executable, "-c", code]
-    return statistics.median(float(subprocess.check_output(command)) for _ in range(5))
 
 
 def doors() -> dict[str, float]:
@@ -190,10 +157,15 @@ def scored(answer, data, ours) -> dict:
     return answer | {"f1": graph.skeleton_f1(data.truth), "pairs_unlike_ours": int(differing)}
 
 
+def seconds_of(answers) -> dict[str, float]:
+    return {name: answer.get("seconds") for name, answer in answers.items()}
+
+
 def ratios(times, measured) -> dict[str, float]:
     """How many times longer the fastest package takes than ours, at the same test and limit."""
-    theirs = pd.DataFrame(seconds_in(measured)).min(axis=1).dropna()
-    return {name: seconds / times[SAME_TEST][name] for name, seconds in theirs.items()}
+    theirs = pd.DataFrame({package: seconds_of(row) for package, row in measured.items()})
+    fastest = theirs.min(axis=1).dropna()
+    return {name: seconds / times[SAME_TEST][name] for name, seconds in fastest.items()}
 
 
 def random_network(d, rng) -> dpcgd.Network:
@@ -254,8 +226,8 @@ def growth_with_d() -> dict[int, dict[str, dict[str, float]]]:
     return found
 
 
-def counting_floor(data) -> dict[str, float]:
-    """Seconds of PC's search on built tables, and of counting its tables, all known beforehand."""
+def search_over_counting(data) -> float:
+    """PC's search on built tables, over counting its tables, all known beforehand."""
     tables, names = Tables(data), data.variables
     asked: dict[int, list[np.ndarray]] = {}
     count_all = tables.count_all
@@ -275,7 +247,7 @@ def counting_floor(data) -> dict[str, float]:
             tables.count_all(tests)
 
     search_seconds = timed(lambda: plain_search(tables, names), most=25)[0]
-    return {"search": search_seconds, "counting": timed(count, most=25)[0]}
+    return search_seconds / timed(count, most=25)[0]
 
 
 def notears_seconds() -> float:
@@ -285,14 +257,13 @@ def notears_seconds() -> float:
     return timed(lambda: dpcgd.notears(data, standardized=False), enough=10)[0]
 
 
-def goals(times, ratio, growth, by_d, floor, linear, door) -> dict[str, dict]:
+def goals(times, ratio, growth, by_d, over_counting, linear, door) -> dict[str, dict]:
     """What was aimed at and what came out; nothing where it could not be measured."""
     alarm, widest = growth["alarm"], by_d[max(by_d)]
     large, small = growth["asia"][10**7], growth["asia"][10**5]
     slower = max(large[system] / small[system] for system in ("PC", "Priv-PC"))
     ten_times = alarm[10**7]["PC"] / alarm[10**6]["PC"] if 10**7 in alarm else math.inf
     em_over_pc = widest["EM-PC"]["seconds"] / widest["PC"]["seconds"]
-    over_counting = floor["search"] / floor["counting"]
     aims = [
         ("Priv-PC on alarm, seconds", "at most", 0.081, times["Priv-PC"]["alarm"]),
         ("EM-PC on child, seconds", "at most", 10, times["EM-PC"]["child"]),
@@ -319,93 +290,52 @@ def goals(times, ratio, growth, by_d, floor, linear, door) -> dict[str, dict]:
     }
 
 
-def machine() -> str:
-    version = ".".join(platform.python_version_tuple()[:2])
-    cores, python = os.cpu_count(), platform.python_implementation()
-    return f"{cores} cores, {platform.system()}, {python} {version}"
-
-
-def rounded(value):
-    """Four digits of every number."""
-    if isinstance(value, dict):
-        return {key: rounded(part) for key, part in value.items()}
-    return float(f"{value:.4g}") if isinstance(value, float) else value
-
-
-def show(title, rows):
-    """Print numbers by row and column, a dash where there is none."""
-    table = pd.DataFrame.from_dict(rows, orient="index").astype(float)
-    print(f"\n{title}\n{table.to_string(float_format='{:.4g}'.format, na_rep='-')}")
-
-
-def each(rows, take) -> dict:
-    """The rows with what is taken of every cell."""
-    return {key: {name: take(cell) for name, cell in row.items()} for key, row in rows.items()}
-
-
-def seconds_in(rows) -> dict:
-    return each(rows, lambda cell: cell.get("seconds"))
-
-
-def report(results):
-    """The table of seconds, then what does not fit into it."""
-    theirs, by_d = results["peers"], results["growth_d"]
-    paper = {f"{name} (paper)": row for name, row in results["paper_seconds"].items()}
-    seconds = results["seconds"] | seconds_in(theirs) | paper
-    show("Seconds a run, n = 100,000, order <= 3", seconds)
-    show("One table, alarm, n = 100,000, microseconds", results["table_microseconds"])
-    for network, rows in results["growth_n"].items():
-        show(f"{network} by n, seconds", rows)
-    show("Random networks by d, order <= 2, seconds", seconds_in(by_d))
-    print(f"\nTests a second, PC on alarm: {results['tests_per_second']:,.0f}")
-    for name, goal in results["goals"].items():
-        measured = "not measured" if goal["measured"] is None else f"{goal['measured']:.3g}"
-        print(f"{name}: {measured} ({goal['goal']})")
-
-
-def failures(measured, uninstalled) -> list[str]:
-    """A line for each package that could not be installed or failed on a network."""
-    failed = [(package, *row) for package, rows in measured.items() for row in rows.items()]
-    lines = [f"{package} failed on {k}: {a['error']}" for package, k, a in failed if "error" in a]
-    return [f"{package} was not installed: {why}" for package, why in uninstalled.items()] + lines
+def report(results, uninstalled) -> bool:
+    """Print seconds and goals; whether every package answered."""
+    theirs = {package: seconds_of(answers) for package, answers in results["peers"].items()}
+    paper = {f"{system} (paper)": row for system, row in results["paper_seconds"].items()}
+    table = pd.DataFrame(results["seconds"] | theirs | paper).T.astype(float)
+    print(table.to_string(float_format="{:.4g}".format, na_rep="-"))
+    print(pd.DataFrame(results["goals"]).T.to_string())
+    for package, answers in results["peers"].items():
+        errors = {name: a["error"] for name, a in answers.items() if "error" in a}
+        uninstalled |= {f"{package} on {name}": error for name, error in errors.items()}
+    print(*(f"no answer of {what}: {why}" for what, why in uninstalled.items()), sep="\n")
+    return not uninstalled
 
 
 def main():
     warnings.simplefilter("ignore")
     rng = np.random.default_rng(0)
     samples = {name: dpcgd.load(name, rng=rng) for name in dpcgd.NETWORKS}
-    found = systems(samples)
-    times, releases = (each(found, operator.itemgetter(k)) for k in (0, 1))
-    tests = each(releases, lambda release: release.answers.tests if release.answers else 0)
+    runs = systems(samples)
+    times = {system: {k: run[0] for k, run in row.items()} for system, row in runs.items()}
+    releases = {system: {k: run[1] for k, run in row.items()} for system, row in runs.items()}
     measured, uninstalled = others(samples, releases[SAME_TEST])
     ratio = ratios(times, measured)
     growth = {network: growth_with_n(network) for network in ("asia", "alarm")}
-    by_d, floor, linear = growth_with_d(), counting_floor(samples["alarm"]), notears_seconds()
-    door = doors()
+    by_d, over_counting = growth_with_d(), search_over_counting(samples["alarm"])
+    version = ".".join(platform.python_version_tuple()[:2])
+    python = f"{platform.python_implementation()} {version}"
     results = {
-        "machine": machine(),
+        "machine": f"{os.cpu_count()} cores, {platform.system()}, {python}",
         "seconds": times,
-        "tests": tests,
-        "tests_per_second": tests["PC"]["alarm"] / times["PC"]["alarm"],
+        "tests": {
+            system: {k: run.answers.tests if run.answers else 0 for k, run in row.items()}
+            for system, row in releases.items()
+        },
         "ratio_to_fastest_peer": ratio,
         "peers": measured,
         "paper_seconds": {k: dict(zip(samples, row, strict=True)) for k, row in PAPER.items()},
         "growth_n": growth,
         "growth_d": by_d,
-        "counting_floor": floor,
-        "goals": goals(times, ratio, growth, by_d, floor, linear, door),
-        "doors": door,
-        "table_microseconds": tables_by_method(samples["alarm"]),
-        "load_alarm_seconds": timed(lambda: dpcgd.load("alarm", rng=rng))[0],
-        "import_seconds": import_seconds(),
+        "goals": goals(times, ratio, growth, by_d, over_counting, notears_seconds(), doors()),
     }
-    report(results)
-    file = results_folder() / "benchmark.json"
+    complete, file = report(results, uninstalled), results_folder() / "benchmark.json"
     file.unlink(missing_ok=True)
-    record("benchmark", **rounded(results))
-    if problems := failures(measured, uninstalled):
-        print("; ".join(problems))
-    else:
+    text = json.dumps(results, default=float)
+    record("benchmark", **json.loads(text, parse_float=lambda x: float(f"{float(x):.4g}")))
+    if complete:
         (Path(__file__).parent / "results.json").write_text(file.read_text())
 
 
