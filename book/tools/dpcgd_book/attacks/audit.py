@@ -5,7 +5,7 @@ Nothing here is private. It takes data apart that was made up for the purpose.
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import partial
 from numbers import Real
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from dpcgd.privacy.events import BoundedRangeEvent, Event, GaussianEvent
 from dpcgd.privacy.filters import Account
 from dpcgd.privacy.noise import Noise, gaussian_scale, laplace_scale, selection_scale
 
-__all__ = ["Recorder", "Step", "Witness", "empirical_epsilon", "kind_paid"]
+__all__ = ["Recorder", "Step", "empirical_epsilon", "kind_paid"]
 
 PURE = dict.fromkeys(("Laplace", "above threshold", "distance test", "tested release"), "Laplace")
 PURE |= {"permute and flip": "exponential"}
@@ -190,79 +190,3 @@ class Recorder:
     def _note(self, kind, draw, scale, about):
         self.steps.append(Step(kind, about, scale, draw(about)))
         return self.steps[-1].answer
-
-
-class Witness(Recorder):
-    """An account and a noise source in one, which notes all noise that nobody paid for.
-
-    Hand it to a run in place of both; a run that pays for all it does leaves `unpaid` empty. Once a
-    run draws sub-samples, each sieve has to have its own, for that is what its price is about. How
-    wide the noise is, it does not judge: that is for :func:`empirical_epsilon`.
-
-    Parameters
-    ----------
-    account : Filter or Odometer
-        Who really pays.
-    noise : Noise
-        Who really draws.
-
-    Attributes
-    ----------
-    unpaid : list of str
-        What was used without a payment that covers it.
-
-    Examples
-    --------
-    >>> from dpcgd.privacy.events import PureEvent
-    >>> from dpcgd.privacy.noise import SeededNoise
-    >>> from dpcgd.privacy.mechanisms import laplace
-    >>> from dpcgd.privacy.budget import Budget
-    >>> from dpcgd.privacy.filters import Filter
-    >>> seeded = SeededNoise(np.random.default_rng(0))
-    >>> witness = Witness(Filter(Budget(1.0, 1e-6)), seeded)
-    >>> answer = laplace(lambda: 3.0, sensitivity=1, epsilon=0.1, account=witness, noise=witness)
-    >>> witness.unpaid
-    []
-    >>> second = witness.laplace(1.0, PureEvent("Laplace", 0.1))(3.0)
-    >>> witness.unpaid
-    ['Laplace noise of scale 10']
-    """
-
-    @property
-    def unpaid(self) -> list[str]:
-        """What was used without a payment that covers it."""
-        return list(_unpaid(self.steps))
-
-
-class _Sieve(NamedTuple):
-    """An above-threshold that has been paid for: its noisy threshold and that noise's scale."""
-
-    threshold: float | None = None
-    scale: float = math.nan
-    asked: bool = False
-
-
-def _unpaid(steps: Iterable[Step]) -> Iterator[str]:
-    paid: list[str | None] = []
-    sieve: _Sieve | None = None
-    fresh: bool | None = None  # whether the sub-sample is unused; None while there is none
-    for step in steps:
-        if step.kind == "spend":  # what was paid for earlier has had its time
-            names = {event.mechanism for event in step.about}
-            sieve = _Sieve() if "above threshold" in names else sieve
-            paid = [kind_paid(e) for e in step.about if e.mechanism != "above threshold"]
-        elif step.kind == "choose":  # free, for a sub-sample shows nothing by itself
-            fresh = True
-        elif step.kind in paid:
-            paid.remove(step.kind)
-        elif step.kind != "Laplace" or sieve is None:
-            yield str(step)
-        elif sieve.threshold is None:
-            sieve = _Sieve(step.answer, step.scale)
-        elif not math.isclose(step.scale, 2 * sieve.scale):
-            yield str(step)
-        else:
-            if fresh is False and not sieve.asked:
-                yield "the sub-sample of an earlier sieve"
-            fresh = fresh and False
-            sieve = None if step.answer >= sieve.threshold else sieve._replace(asked=True)

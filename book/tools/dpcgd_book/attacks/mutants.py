@@ -18,7 +18,8 @@ from dpcgd.privacy.mechanisms import AboveThreshold, exponential, laplace, propo
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.rank_statistics import KendallZ, kendall_z
 from dpcgd.statistics.statistic import Statistic
-from dpcgd_book.attacks.audit import Witness, empirical_epsilon
+from dpcgd_book.attacks.audit import Recorder, empirical_epsilon
+from dpcgd_book.attacks.replay import Divergence, _draws, _Replayed, worst
 from dpcgd_book.attacks.sensitivity_attack import sensitivity_search
 
 __all__ = ["MUTANTS", "Mutant"]
@@ -68,12 +69,18 @@ def _searched(name, broken, n=2000, levels=(2, 3, 2)) -> Mutant:
 
 
 def _witnessed(name, **bug) -> Mutant:
-    """A bug that shows by noise, or a sub-sample, that nobody paid for."""
+    """A bug that shows by noise, or a sub-sample, that nobody paid for, in a replay."""
 
     def flagged(run, rng):
-        witness = Witness(Filter(Budget(10.0, 1e-6)), SeededNoise(rng))
-        run(witness)
-        return bool(witness.unpaid)
+        account, noise = Filter(Budget(20.0, 1e-6)), SeededNoise(rng)
+        first = Recorder(account, noise)
+        run(first, 0.0)
+        second = _Replayed(account, noise, first.steps)
+        run(second, 1.0)
+        try:
+            return worst([*_draws(first.steps, second.steps)]) > 1
+        except Divergence:
+            return True
 
     return Mutant(name, "witness", flagged, partial(_sieve_run, **bug), _sieve_run)
 
@@ -147,15 +154,18 @@ class _SkippedStrata(KendallZ):
         return abs(kendall_z(table[:, :, varied[0] & varied[1]]))
 
 
-def _sieve_run(account, *, last_is_paid=True, samples=4):
-    """Three sieves that fire, with their examinations, and one that never does."""
+def _sieve_run(account, moved, *, last_is_paid=True, samples=4):
+    """Three sieves that fire, with their examinations, and one that never does.
+
+    On a neighbour all answers have moved.
+    """
     settings = {"sensitivity": 1.0, "epsilon": 0.1, "noise": account}
     for i, answer in enumerate([1e6, 1e6, 1e6, -1e6]):
         paying = account if i < 3 or last_is_paid else Odometer(1e-6)
         sieve = AboveThreshold(0.0, **settings, account=paying, rate=0.1)
         if i < samples:
             account.choose(1000, 100)
-        if sieve.above(partial(float, answer)):
+        if sieve.above(partial(float, answer + moved)):
             laplace(lambda: 1e6, **settings, account=account)
 
 
