@@ -154,15 +154,7 @@ def finished(path, source=None) -> nbformat.NotebookNode:
     minutes = f"About {found['minutes']} minutes; {found['minutes_with_proofs']} with the proofs."
     book.cells[0].source = f"{title}\n\n*{minutes}*\n{rest}"
     link_first_uses([cell for cell in book.cells if cell.cell_type == "markdown"])
-    for cell in book.cells:
-        if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if not is_blank(output)]
     return book
-
-
-def is_blank(output) -> bool:
-    """Whether an output is the line of a sweep's progress, which ends empty."""
-    return output.output_type == "display_data" and not any(output.data.values())
 
 
 def link_first_uses(cells) -> None:

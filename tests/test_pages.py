@@ -161,9 +161,3 @@ def test_the_page_of_verdicts_lists_what_the_chapters_recorded(tmp_path):
     text = pages.with_verdicts(f"before {pages.VERDICTS}", home, [other, path])
     assert text.startswith("before 1 entries: 1 **fails**.")
     assert "| [Figure 1](#21-figure-1) | F1 | **fails** | .1, not .9 |" in text
-
-
-def test_what_is_left_of_a_progress_line_is_no_output_of_a_page():
-    blank, shown = ({"text/plain": text} for text in ("", "0.5"))
-    outputs = [nbformat.v4.new_output("display_data", data) for data in (blank, shown)]
-    assert [pages.is_blank(output) for output in outputs] == [True, False]

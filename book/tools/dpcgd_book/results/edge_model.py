@@ -10,16 +10,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+from dpcgd import CPDAG, Budget, graph_from_moments, table_pc
 from dpcgd.datasets.random_networks import any_network
-from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.moments.clipped_moments import measure_moments
 from dpcgd.moments.interactions import paid
-from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.reading.reader import edge_probabilities, first_reading, most_likely_edges
-from dpcgd.tables.private_graph import graph_from_moments
-from dpcgd.tables.table_pc import table_pc
 from dpcgd_book.figures import charts
 from dpcgd_book.results.graph_scores import scores
 from dpcgd_book.results.larger_networks import drawn

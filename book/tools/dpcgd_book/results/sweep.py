@@ -4,18 +4,15 @@ import contextlib
 import json
 import os
 import sqlite3
-import sys
-import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from IPython import get_ipython
-from IPython.display import display
 from joblib import Parallel, delayed
 
+from dpcgd.datasets.progress import progress
 from dpcgd_book.results.digests import digest_of_package
 from dpcgd_book.results.record import results_folder
 
@@ -59,7 +56,7 @@ def sweep(
 ) -> list[dict]:
     """Run a task on every case; a finished case is on file at once and not run again.
 
-    A case that fails does not stop the others.
+    A case that fails does not stop the others. A terminal shows how many are finished.
 
     Parameters
     ----------
@@ -107,7 +104,7 @@ def sweep(
         results = dict(file.execute(RESULTS, (name, version)))
         left = {_text(case): case for case in cases if _text(case) not in results}
         outcomes = _outcomes(task, list(left.values()), workers, cluster)
-        for outcome in _with_progress(outcomes, len(left)):
+        for outcome in progress(outcomes, name, len(left)):
             if outcome.result is None:
                 failed.append(outcome)
             else:
@@ -206,36 +203,3 @@ def _failure(failed, tried, path) -> RuntimeError:
 
 def _text(case: dict) -> str:
     return json.dumps(case, sort_keys=True)
-
-
-EVERY = 1.0
-"""Seconds between two lines on progress: what takes less says nothing."""
-
-
-def _with_progress(outcomes: Iterable[_Outcome], cases: int) -> Iterator[_Outcome]:
-    """The outcomes; meanwhile, how many there are and how long the others will take."""
-    failed, shown = 0, None
-    started = last = time.monotonic()
-    for done, outcome in enumerate(outcomes, 1):
-        yield outcome
-        failed += outcome.result is None
-        now = time.monotonic()
-        if now - last >= EVERY:
-            last = now
-            seconds = (now - started) / done * (cases - done)
-            left = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-            failures = f"; {failed} failed" if failed else ""
-            shown = _show(f"{done} of {cases}; about {left} left{failures}", shown)
-    if shown is not None:  # leave nothing on the page
-        _show("", shown)
-
-
-def _show(text, shown):
-    """Show a line in place of the one before, in terminals and notebooks."""
-    if get_ipython() is not None:
-        shown = shown or display({"text/plain": ""}, raw=True, display_id=True)
-        shown.update({"text/plain": text}, raw=True)
-    elif sys.stderr.isatty():
-        print(f"\r{text:<60}", end="", file=sys.stderr, flush=True)
-        return text
-    return shown
