@@ -20,16 +20,16 @@ from multiprocessing import get_context
 from pathlib import Path
 from unittest.mock import patch
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 from dpcgd_book.results.graph_scores import scores
 from joblib import Memory, Parallel, delayed
 
-from dpcgd import CPDAG, graph_from_moments
+from dpcgd import CPDAG, Budget, graph_from_moments
 from dpcgd.datasets.random_networks import any_network, random_network
 from dpcgd.moments import entries
 from dpcgd.moments.clipped_moments import clips, measure_moments
-from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import rho_of_budget
 from dpcgd.reading.orientation import arrow_confidence, pointed
 from dpcgd.reading.reader import edge_probabilities, first_reading, most_likely_edges
@@ -91,11 +91,9 @@ def one(family: str, number: int) -> tuple[list[dict], list[tuple[float, bool]]]
     if data.truth.edges:
         rows = [{"way": way, **scored(*read, data)} for way, read in ways.items()]
     upper = np.triu_indices(data.d, 1)
-    true = np.zeros((data.d, data.d), bool)
-    for a, b in data.truth.edges:
-        x, y = sorted(map(data.variables.index, (a, b)))
-        true[x, y] = True
-    return rows, [*zip(likely[upper].tolist(), true[upper].tolist(), strict=True)]
+    arcs = nx.to_numpy_array(data.truth, data.variables, weight=None) > 0
+    true = (arcs | arcs.T)[upper]
+    return rows, [*zip(likely[upper].tolist(), true.tolist(), strict=True)]
 
 
 def parts_of(rows: pd.DataFrame) -> dict:
@@ -116,25 +114,14 @@ def calibration_of(said: list, rng) -> list[dict]:
     parts = [np.array(own) for own in said if own]
     networks = np.repeat(np.arange(len(parts)), [*map(len, parts)])
     p, true = np.concatenate(parts).T
-    tenth = np.clip(np.digitize(p, TENTHS) - 1, 0, 9)
-    rows = []
-    for k in range(10):
-        here = tenth == k
-        own = pd.DataFrame({"n": networks[here], "off": true[here] - p[here]})
-        by = own.groupby("n").off.agg(["sum", "count"]).to_numpy()
-        if not len(by):
-            continue
-        again = rng.integers(len(by), size=(400, len(by)))
-        error = (by[again, 0].sum(axis=1) / by[again, 1].sum(axis=1)).std()
-        rows.append(
-            {
-                "tenth": k,
-                "pairs": int(here.sum()),
-                "said": round(float(p[here].mean()), 4),
-                "true": round(float(true[here].mean()), 4),
-                "error": round(float(error), 4),
-            }
-        )
+    frame, rows = pd.DataFrame({"network": networks, "said": p, "true": true}), []
+    for tenth, own in frame.groupby(np.clip(np.digitize(p, TENTHS) - 1, 0, 9)):
+        by = (own.true - own.said).groupby(own.network).agg(["sum", "count"]).to_numpy()
+        some = rng.integers(len(by), size=(400, len(by)))
+        error = (by[some, 0].sum(axis=1) / by[some, 1].sum(axis=1)).std()
+        means = {"said": own.said.mean(), "true": own.true.mean(), "error": error}
+        rounded = {name: round(float(value), 4) for name, value in means.items()}
+        rows.append({"tenth": int(tenth), "pairs": len(own), **rounded})
     return rows
 
 
@@ -155,14 +142,11 @@ def of_wide(d: int, fewest: int, most: int) -> dict[str, float]:
 def main(networks: int = NETWORKS):
     numbers = [(family, k) for family in FAMILIES for k in range(networks)]
     answers = Parallel(-1)(delayed(one)(*case) for case in numbers)
-    rows, calibration = [], {}
-    for (family, number), (own, _) in zip(numbers, answers, strict=True):
+    rows, said = [], {family: [] for family in FAMILIES}
+    for (family, number), (own, pairs) in zip(numbers, answers, strict=True):
         rows += [{"family": family, "number": number, **row} for row in own]
-    for family in FAMILIES:
-        own = [
-            said for (name, _), (_, said) in zip(numbers, answers, strict=True) if name == family
-        ]
-        calibration[family] = calibration_of(own, np.random.default_rng(SEED))
+        said[family].append(pairs)
+    calibration = {k: calibration_of(own, np.random.default_rng(SEED)) for k, own in said.items()}
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as process:
         asked = {name: process.submit(of_wide, *facts) for name, facts in WIDE.items()}
         wide = {name: answer.result() for name, answer in asked.items()}
