@@ -13,6 +13,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from dpcgd import private_graph
 from dpcgd.datasets.random_networks import any_network
@@ -34,13 +35,10 @@ def pairs_of(number: int, epsilon: float) -> list[tuple[float, bool]]:
 def calibration() -> dict[str, tuple[float, float, int]]:
     """By tenths of what was said: its mean, the share that is true, and how many pairs."""
     cases = [(number, epsilon) for epsilon in EPSILONS for number in range(NETWORKS)]
-    said, true = np.array([pair for case in cases for pair in pairs_of(*case)]).T
-    tenth = np.minimum((said * 10).astype(int), 9)
-    by_tenth = {}
-    for k in range(10):
-        means = (round(float(part[tenth == k].mean()), 4) for part in (said, true))
-        by_tenth[f"{k / 10:g} to {(k + 1) / 10:g}"] = (*means, int((tenth == k).sum()))
-    return by_tenth
+    frame = pd.DataFrame([p for case in cases for p in pairs_of(*case)], columns=["said", "true"])
+    groups = frame.groupby(np.minimum((frame.said * 10).astype(int), 9))
+    means = {k: map(float, own.mean().round(4)) for k, own in groups}
+    return {f"{k / 10:g} to {(k + 1) / 10:g}": (*means[k], len(own)) for k, own in groups}
 
 
 def main():

@@ -27,8 +27,7 @@ def main(profile: str = "quick", names: str = ""):
     outcomes = []
     for outcome in execute_all(at, profile, paths):
         outcomes.append(outcome)
-        done = {outcome.chapter for outcome in outcomes}
-        print(f"  {outcome}{at.left([p for p in paths if p.stem not in done])}", flush=True)
+        print(f"  {outcome}; {len(paths) - len(outcomes)} left", flush=True)
     failed = [outcome for outcome in outcomes if outcome.error]
     for outcome in failed:
         print(f"\n{outcome.error}", file=sys.stderr)

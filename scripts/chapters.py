@@ -73,29 +73,14 @@ class Home:
     def stamp(self, path: Path) -> Path:
         return self.folder / "contents" / path.stem
 
-    def seconds(self, path: Path) -> Path:
-        """Where it is kept how long the chapter took when it was last executed."""
-        return self.folder / "seconds" / path.stem
-
-    def left(self, paths: Iterable[Path]) -> str:
-        """How much longer these chapters will take, by how long they took; if that is known."""
-        files = [self.seconds(path) for path in paths]
-        texts = [file.read_text() if file.exists() else "" for file in files]
-        if not texts or not all(texts):  # another thread opens a file before it writes
-            return ""
-        took = [*map(float, texts)]
-        seconds = max(max(took), sum(took) / (os.cpu_count() or 1))
-        return f"; about {seconds / 60:.0f} min left" if seconds > 90 else f"; {seconds:.0f} s left"
-
     def holds(self, path: Path, contents: str) -> bool:
         """Is there an outcome of this chapter with just these contents?"""
         files = self.stamp(path), self.copy(path), self.result(path)
         return all(file.exists() for file in files) and files[0].read_text() == contents
 
     def clear(self, path: Path):
-        self.seconds(path).parent.mkdir(parents=True, exist_ok=True)
         for file in (self.stamp(path), self.copy(path), self.result(path)):
-            file.parent.mkdir(exist_ok=True)
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.unlink(missing_ok=True)
 
 
@@ -188,7 +173,6 @@ class Run:
         error, seconds = _error(chapter, copy, output), time.perf_counter() - started
         if error is None:
             self.home.stamp(path).write_text(contents)
-            self.home.seconds(path).write_text(f"{seconds:.1f}")
         return Outcome(chapter, seconds, error)
 
     def output(self, command, contents: str) -> str | None:

@@ -121,11 +121,8 @@ def main():
     shown.columns = ["replayed_pairs", "strangers", "worst_loss_over_price"]
     file = write_results("attacks", results | shown.to_dict())
     print(shown.drop(columns="worst_loss_over_price").to_string())
-    print(
-        f"\n{results['caught']} of {results['planted']} planted bugs are noticed, "
-        f"{results['caught_by_replay']} by replay; no replay of the package as it is finds one.\n"
-        f"The results: {file}"
-    )
+    by_replay = f"{results['caught_by_replay']} by replay; the package as it is, by none: {file}"
+    print(f"\n{results['caught']} of {results['planted']} planted bugs are noticed, {by_replay}")
 
 
 if __name__ == "__main__":

@@ -190,15 +190,6 @@ def test_a_chapter_is_executed_once_for_the_same_contents(tmp_path, compiled):
     assert result() == "ok"
 
 
-def test_the_time_that_is_left_is_told_if_it_is_known(tmp_path, compiled):
-    at, chapter = chapters.Home(tmp_path), tmp_path / "98_short.ipynb"
-    write_chapter(chapter, "(lambda: None)()")
-    assert at.left([chapter]) == ""
-    list(chapters.execute_all(at, "quick", [chapter]))
-    assert re.fullmatch(r"; \d+ s left", at.left([chapter]))
-    assert at.left([]) == at.left([chapter, tmp_path / "97_unknown.ipynb"]) == ""
-
-
 def test_what_moved_is_told():
     old = {"a": {"value": {"x": 1.0}}, "b": {"value": 2, "tolerance": 0.5}, "gone": {"value": 0}}
     lines = ["a.x: 1.0 -> 1.1", "gone: no longer recorded", "new: not in the golden file"]
