@@ -9,11 +9,8 @@ in print, it stands at epsilon = 1.
 
 import json
 import math
-import platform
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 
 import networkx as nx
@@ -21,7 +18,7 @@ import numpy as np
 import pandas as pd
 from chapters import ROOT
 from dpcgd_book.figures.style import looks_of
-from dpcgd_book.results.stored import rows_on_file, stored_folder
+from dpcgd_book.results.stored import origin, rows_on_file, stored_folder
 from jinja2 import Template
 
 import dpcgd
@@ -58,11 +55,8 @@ WIDTH = 2.2
 def measured() -> dict:
     """The true graph, and one release of the same records at each epsilon."""
     data = dpcgd.load(NETWORK, n=N, rng=np.random.default_rng(0))
-    names = ("dpcgd", "numpy", "scipy")
     return {
-        "made_by": "python scripts/home_picture.py measure",
-        "date": datetime.now(UTC).date().isoformat(),
-        "versions": {name: version(name) for name in names} | {"python": platform.python_version()},
+        **origin("python scripts/home_picture.py measure"),
         "settings": {"network": NETWORK, "n": N, "delta": DELTA},
         "variables": list(data.variables),
         "truth": sorted(data.truth.edges),

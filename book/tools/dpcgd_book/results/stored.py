@@ -24,7 +24,7 @@ import pandas as pd
 from dpcgd_book.results.record import checkout, results_folder
 from dpcgd_book.results.sweep import CLUSTER, sweep, sweep_file
 
-__all__ = ["FullResults", "by_cell", "keep", "made_of", "repeats", "rows_on_file"]
+__all__ = ["FullResults", "by_cell", "keep", "made_of", "origin", "repeats", "rows_on_file"]
 __all__ += ["standard_errors_apart", "stored_folder", "telling", "yardsticks"]
 
 RENEW = "DPCGD_RENEW"
@@ -334,11 +334,8 @@ def keep(
     fixed = {k: v for k, v in cases[0].items() if k != "run" and len(set(rows[k])) == 1}
     rounded = _rounded(rows.drop(columns=[*fixed]))
     rounded.to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
-    packages = {package: version(package) for package in ("dpcgd", "numpy", "scipy")}
     about = {
-        "made_by": made_by,
-        "date": datetime.now(UTC).date().isoformat(),
-        "versions": {"python": platform.python_version(), **packages, **(versions or {})},
+        **origin(made_by, versions),
         "runs": _runs(cases),
         "settings": fixed,
         "cell": [key for key in _cell(cases[0]) if key not in fixed],
@@ -347,6 +344,13 @@ def keep(
     about |= {"columns": dict(columns)} if columns else {}
     text = json.dumps(made_of(folder) | {name: about}, indent=1, sort_keys=True)
     (folder / "made.json").write_text(text + "\n")
+
+
+def origin(made_by: str, versions: Mapping[str, str] | None = None) -> dict:
+    """What made a result, when, and with which versions."""
+    packages = {package: version(package) for package in ("dpcgd", "numpy", "scipy")}
+    known = {"python": platform.python_version(), **packages, **(versions or {})}
+    return {"made_by": made_by, "date": datetime.now(UTC).date().isoformat(), "versions": known}
 
 
 def _rounded(rows: pd.DataFrame) -> pd.DataFrame:
