@@ -68,7 +68,7 @@ def _searched(name, broken, n=2000, levels=(2, 3, 2)) -> Mutant:
     return Mutant(name, "sensitivity search", flagged, broken, KendallZ())
 
 
-def _witnessed(name, **bug) -> Mutant:
+def _replayed(name, **bug) -> Mutant:
     """A bug that shows by noise, or a sub-sample, that nobody paid for, in a replay."""
 
     def flagged(run, rng):
@@ -82,7 +82,7 @@ def _witnessed(name, **bug) -> Mutant:
         except Divergence:
             return True
 
-    return Mutant(name, "witness", flagged, partial(_sieve_run, **bug), _sieve_run)
+    return Mutant(name, "replay", flagged, partial(_sieve_run, **bug), _sieve_run)
 
 
 def _free(epsilon=EPSILON) -> dict:
@@ -178,11 +178,11 @@ MUTANTS = (
     _audited("Gaussian noise of Laplace's scale", _noisy, 0.0, 1.0, gaussian=True),
     _audited("threshold not renewed after a hit", _sieve, *_ENDS, cls=_NeverRenewed, many=True),
     _audited("query noise missing in the sieve", _sieve, [0, 1], [1, 0], cls=_NoQueryNoise),
-    _witnessed("sub-sample reused after a hit", samples=1),
+    _replayed("sub-sample reused after a hit", samples=1),
     _audited("exponential mechanism without the 2", _chosen, *_TEN, epsilon=2 * EPSILON),
     _audited("release without its test", _tested_release, 0.0, 100.0, **_UNTESTED),
     _searched("sensitivity 9/2 for a replaced record", _AddRemoveBound()),
     _searched("constant strata skipped", _SkippedStrata()),
-    _witnessed("last sieve not charged", last_is_paid=False),
+    _replayed("last sieve not charged", last_is_paid=False),
 )
 """Ten mistakes and the attack that has to find each."""
