@@ -315,6 +315,7 @@ def main():
     ratio = ratios(times, measured)
     growth = {network: growth_with_n(network) for network in ("asia", "alarm")}
     by_d, over_counting = growth_with_d(), search_over_counting(samples["alarm"])
+    door = doors()
     version = ".".join(platform.python_version_tuple()[:2])
     python = f"{platform.python_implementation()} {version}"
     results = {
@@ -329,7 +330,8 @@ def main():
         "paper_seconds": {k: dict(zip(samples, row, strict=True)) for k, row in PAPER.items()},
         "growth_n": growth,
         "growth_d": by_d,
-        "goals": goals(times, ratio, growth, by_d, over_counting, notears_seconds(), doors()),
+        "goals": goals(times, ratio, growth, by_d, over_counting, notears_seconds(), door),
+        "doors": door,
     }
     complete, file = report(results, uninstalled), results_folder() / "benchmark.json"
     file.unlink(missing_ok=True)

@@ -10,7 +10,6 @@ from dpcgd_book.attacks.audit import empirical_epsilon
 from dpcgd_book.attacks.mutants import MUTANTS
 from dpcgd_book.attacks.sensitivity_attack import every_neighbour, sensitivity_search
 from numpy.random import default_rng
-from people import refused
 from scipy import stats
 
 from dpcgd.statistics.categorical_statistics import chi_squared
