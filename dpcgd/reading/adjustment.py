@@ -20,9 +20,10 @@ __all__ = ["UNKNOWN", "Adjusted", "regressed", "standardised"]
 MOST_NOISE = 0.5
 """The largest noise of the moments of causes, relative to these moments, for a regression."""
 
-SHORTENED = 0.7
-"""The correction for shortened records may be off by this share of it, among numbers: it is that
-of elliptical records. Chosen on 200 random networks (benchmarks/README.md)."""
+OF_NUMBERS, OF_BENT, OF_CATEGORIES = 0.1, 4.0, 1.25
+"""Shares by which the correction for shortened records may be off: in a table of numbers the first,
+and the second times their departure from a Gaussian copula, up to all of it; in a table with
+categories the third. Chosen on random networks (benchmarks/README.md)."""
 
 COPIED = 0.8
 """Two numbers are missing together if their gaps explain this much of each other's variance."""
@@ -148,9 +149,15 @@ def regressed(
     moved = gains[:, None] * beta[:, None] + gains[None] * beta[:, None, None]
     further = (gains.T * noise_b) @ gains + np.einsum("ij,ijk,ijl->kl", noise_a, moved, moved) / 2
     before = np.linalg.solve(moments.shortened[among], moments.shortened[across] @ outcome)
-    numbers = all(len(moments.vectors[v]) >= PARTS for v in (*causes, effect))
-    lost = (SHORTENED if numbers else 1.0) * ends @ (beta - before)[:width]
+    lost = _doubt(moments, causes[0], effect) * ends @ (beta - before)[:width]
     return Adjusted(ends @ beta[:width], sampling, further + np.outer(lost, lost))
+
+
+def _doubt(moments, cause, effect) -> float:
+    """The share by which the correction for shortened records may be off."""
+    if any(len(vectors) < PARTS for vectors in moments.vectors):
+        return OF_CATEGORIES
+    return min(1.0, OF_NUMBERS + OF_BENT * moments.departure(cause, effect))
 
 
 def _told_apart(moments, causes) -> list[int]:

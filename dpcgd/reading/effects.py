@@ -23,11 +23,12 @@ __all__ = ["Adjustment", "Effect", "Effects", "effect", "effects", "graphs_of", 
 COVER = 0.9
 """Probability with which an interval is meant to contain its estimand."""
 
-BENT = 0.1
-"""Two numbers are marked if they are farther than this from a Gaussian copula, in correlations."""
+BENT = 0.5
+"""The effect of a number on a number is marked if either of them and any number are farther than
+this from a Gaussian copula, in correlations; or both of them farther than half of it."""
 
-CURVED = "the effect is not linear, or its spread differs with the cause"
-"""The reason that is given for two numbers far from a Gaussian copula."""
+CURVED = "an effect is not linear here, or a spread differs with its cause"
+"""The reason that is given for numbers far from a Gaussian copula."""
 
 
 class Adjustment(NamedTuple):

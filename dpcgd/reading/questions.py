@@ -113,9 +113,16 @@ class Question:
 
     @property
     def departure(self) -> float:
-        """Distance of two numbers from a Gaussian copula, beyond noise; 0 for a category."""
-        numbers = not (self.levels or self.outcomes)
-        return self.moments.departure(self.x, self.y) if numbers else 0.0
+        """Distance of two numbers from a Gaussian copula, beyond noise; 0 for a category.
+
+        It is twice that of the pair, or the largest of either and any other number.
+        """
+        if self.levels or self.outcomes:
+            return 0.0
+        numbers = [v for v, own in enumerate(self.moments.vectors) if len(own) >= PARTS]
+        pairs = ((v, other) for v in (self.x, self.y) for other in numbers if other != v)
+        own = self.moments.departure(self.x, self.y)
+        return max(2 * own, *(self.moments.departure(*pair) for pair in pairs))
 
     def medians(self, start: float, changes: Sequence[float]) -> tuple[float, ...]:
         """Changes of the effect's median in its own unit, from changes of its normal score."""

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammainc, gammaincc
@@ -94,7 +94,9 @@ def moments_of(release: MarginalRelease) -> SecondMoments | None:
     return marginals.worked_out(("second moments",), lambda: work(marginals, release))
 
 
-def unshortened(moments: np.ndarray, square: float) -> np.ndarray:
+def unshortened(
+    moments: np.ndarray, square: float, vectors: list[np.ndarray], shares: list[np.ndarray]
+) -> np.ndarray:
     """Second moments of the original records, from those of shortened records.
 
     Parameters
@@ -102,12 +104,12 @@ def unshortened(moments: np.ndarray, square: float) -> np.ndarray:
     moments : array of shape (D, D)
         Second moments of records whose squared norm is at most `square`.
     square : float
+    vectors, shares : list of array
+        Entries of the levels of each variable, and the shares of these levels.
 
     Returns
     -------
     array of shape (D, D)
-        Exact for elliptical records, up to one approximation: that a sum of squares has a gamma
-        distribution.
 
     Privacy
     -------
@@ -115,39 +117,86 @@ def unshortened(moments: np.ndarray, square: float) -> np.ndarray:
 
     Notes
     -----
-    Shortening keeps the eigenvectors of elliptical records. An eigenvalue l shrinks to
-    E[l z^2 min(1, b / s)], with b the square and s the squared norm. Weighting by z^2 adds to s the
-    sum of two more squares of that length; so each step needs two gamma integrals. An eigenvalue
-    that noise made negative stays negative.
+    As for elliptical records, eigenvectors are kept, and an eigenvalue l shrinks to
+    E[l z^2 min(1, b / s)], with b the square and s the squared norm. Weighted by z^2, s is taken to
+    have a gamma distribution; so each step needs two gamma integrals. Its mean and variance follow
+    from the levels of each variable, up to a common scale. Lengths of normal scores and their
+    squares vary much more than those of an ellipse. An eigenvalue that noise made negative stays
+    negative.
 
     Examples
     --------
-    >>> unshortened(np.eye(2) * 0.9, 1e9).round(6)
-    array([[0.9, 0. ],
-           [0. , 0.9]])
+    >>> scores = np.linspace(-1.7, 1.7, 101)[:, None]
+    >>> unshortened(np.eye(1) * 0.9, 1e9, [scores], [np.full(101, 1 / 101)]).round(6)
+    array([[0.9]])
     """
     shrunk, turned = np.linalg.eigh(moments)
+    norms = _norms(vectors, shares, turned)
     longer = np.ones(len(shrunk))
     for _ in range(STEPS):
         values = shrunk * longer
-        own, total = np.maximum(values, 0.0), max(values.sum(), LEAST)
-        mean, variance = total + 2 * own, 2 * (values**2).sum() + 4 * own**2
-        shape, scaled = mean**2 / variance, square * mean / variance
-        shape = np.maximum(shape, 1 + LEAST)
+        own = np.clip(values, 0.0, norms.most)
+        scale = max(values.sum(), LEAST) / max(norms.mean, LEAST)
+        mean = scale * norms.mean + np.maximum(own * norms.means, -scale * norms.mean / 2)
+        dependent = max(float(norms.slopes @ values), 0.0)
+        variance = scale * (scale * norms.variance + dependent + own * norms.variances)
+        shape = np.maximum(mean**2 / np.maximum(variance, LEAST), 1 + LEAST)
+        scaled = square * shape / np.maximum(mean, LEAST)
         beyond = scaled / (shape - 1) * gammaincc(shape - 1, scaled)
         longer = 1 / np.clip(gammainc(shape, scaled) + beyond, LEAST_KEPT, 1.0)
     return (turned * (shrunk * longer)) @ turned.T
+
+
+class _Norms(NamedTuple):
+    """The distribution of squared norms, from the levels of each variable.
+
+    ``variance`` is that which the entries leave; ``slopes`` are squared slopes by the coordinates
+    along eigenvectors. Records that are weighted by the square of a coordinate have further
+    ``means`` and ``variances``, for an eigenvalue of one. Each eigenvalue is at most ``most``, for
+    no coordinate has a larger correlation with a variable than one.
+    """
+
+    mean: float
+    variance: float
+    slopes: np.ndarray
+    means: np.ndarray
+    variances: np.ndarray
+    most: np.ndarray
+
+
+def _norms(vectors, shares, turned) -> _Norms:
+    """`turned` has the eigenvectors as columns."""
+    mean, variance, start = 0.0, 0.0, 0
+    slopes, means, variances, largest = np.zeros((4, len(turned)))
+    for entries, share in zip(vectors, shares, strict=True):
+        lengths, own = (entries**2).sum(axis=1), turned[start : start + entries.shape[1]]
+        apart = lengths - share @ lengths
+        plain, by_length, by_square = (
+            (entries.T * share * apart**power) @ entries for power in range(3)
+        )
+        inverse = np.linalg.pinv(plain, hermitian=True)
+        slope, gains = inverse @ entries.T @ (share * apart), inverse @ own
+        spread = share @ apart**2
+        mean += float(share @ lengths)
+        variance += float(spread - slope @ plain @ slope)
+        slopes += slope @ own
+        means += (gains * (by_length @ gains)).sum(axis=0)
+        variances += (gains * ((by_square - spread * plain) @ gains)).sum(axis=0)
+        largest = np.maximum(largest, (gains * (plain @ gains)).sum(axis=0))
+        start += entries.shape[1]
+    return _Norms(mean, variance, slopes**2, means, variances, 1 / np.maximum(largest, LEAST))
 
 
 def _of_clipped(clipped, release) -> SecondMoments:
     """Second moments corrected for shortening; the ledger gives the bound on squared norms."""
     gaussian = [own for own in release.ledger.events if isinstance(own, GaussianEvent)]
     square = clipped.deviation * clipped.n / gaussian[-1].noise_multiplier
-    values = unshortened(clipped.moments, square)
+    vectors = level_vectors(clipped)
+    shares = [clipped.shares(v) for v in range(len(vectors))]
+    values = unshortened(clipped.moments, square, vectors, shares)
     longer = max(1.0, np.trace(values) / np.trace(clipped.moments))
     deviations = np.full_like(values, clipped.deviation * longer)
     rows = [_clear_rows(clipped, v, own) for v, own in enumerate(blocks_of(clipped).rows)]
-    vectors = level_vectors(clipped)
     return SecondMoments(values, clipped.moments, deviations, rows, vectors, clipped.n)
 
 
