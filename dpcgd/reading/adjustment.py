@@ -155,9 +155,9 @@ def regressed(
 
 def _doubt(moments, cause, effect) -> float:
     """The share by which the correction for shortened records may be off."""
-    if any(len(vectors) < PARTS for vectors in moments.vectors):
+    if len(moments.numbers) < len(moments.rows):
         return OF_CATEGORIES
-    return min(1.0, OF_NUMBERS + OF_BENT * moments.departure(cause, effect))
+    return min(1.0, OF_NUMBERS + OF_BENT * float(moments.departures[cause, effect]))
 
 
 def _told_apart(moments, causes) -> list[int]:

@@ -119,10 +119,8 @@ class Question:
         """
         if self.levels or self.outcomes:
             return 0.0
-        numbers = [v for v, own in enumerate(self.moments.vectors) if len(own) >= PARTS]
-        pairs = ((v, other) for v in (self.x, self.y) for other in numbers if other != v)
-        own = self.moments.departure(self.x, self.y)
-        return max(2 * own, *(self.moments.departure(*pair) for pair in pairs))
+        apart = self.moments.departures
+        return float(max(2 * apart[self.x, self.y], apart[[self.x, self.y]].max()))
 
     def medians(self, start: float, changes: Sequence[float]) -> tuple[float, ...]:
         """Changes of the effect's median in its own unit, from changes of its normal score."""

@@ -2,11 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammainc, gammaincc
 
+from dpcgd.datasets.variable import PARTS
 from dpcgd.moments.clipped_moments import ClippedMoments, blocks_of, level_vectors
 from dpcgd.moments.interactions import NoisyTable, contrasts
 from dpcgd.moments.scores import LENGTH, SECOND
@@ -58,21 +60,33 @@ class SecondMoments:
     vectors: list[np.ndarray]
     n: int
 
-    def departure(self, x: int, y: int) -> float:
-        """Distance of two numbers from a Gaussian copula, in correlations, beyond noise.
+    @property
+    def numbers(self) -> list[int]:
+        """The variables that are numbers."""
+        return [v for v, own in enumerate(self.vectors) if len(own) >= PARTS]
+
+    @cached_property
+    def departures(self) -> np.ndarray:
+        """Distances of all pairs of numbers from a Gaussian copula, in correlations, beyond noise.
 
         Under a Gaussian copula the square of one score has no correlation with the other score, and
-        two squares have the squared correlation of the scores. It is 0 if noise hides squares.
+        two squares have the squared correlation of the scores. It is 0 if noise hides squares, and
+        for categories. It has shape (d, d), with zeros on its diagonal.
         """
-        both = min(2, len(self.rows[x]), len(self.rows[y]))  # a third is for missing values
-        of_x, of_y = self.rows[x][:both], self.rows[y][:both]
+        apart = np.zeros((len(self.rows),) * 2)
+        shown = [v for v in self.numbers if len(self.rows[v]) > 1]
+        scores, squares = np.array([self.rows[v][:2] for v in shown], int).reshape(-1, 2).T
         variances = np.maximum(np.diag(self.values), SQUARE**2 / 2)
-        lengths = np.sqrt(np.outer(variances[of_x], variances[of_y]))
-        apart = self.values[np.ix_(of_x, of_y)] / lengths
-        apart -= np.diag([apart[0, 0], apart[0, 0] ** 2])[:both, :both]
-        noise = self.deviations[of_x[0], of_y[0]] / lengths
-        clear = np.abs(apart) > CLEAR * np.hypot(noise, 1 / math.sqrt(self.n))
-        return float(np.max(np.abs(apart) * clear))
+        lengths = np.sqrt(np.outer(variances, variances))
+        joint = (self.values / lengths)[np.ix_(scores, scores)] ** 2
+        for left, right, normal in ((scores, squares, 0.0), (squares, squares, joint)):
+            block = np.ix_(left, right)
+            noise = self.deviations[np.ix_(scores, scores)] / lengths[block]
+            off = np.abs(self.values[block] / lengths[block] - normal)
+            off[off <= CLEAR * np.hypot(noise, 1 / math.sqrt(self.n))] = 0.0
+            apart[np.ix_(shown, shown)] = np.maximum(apart[np.ix_(shown, shown)], off)
+        np.fill_diagonal(apart, 0.0)
+        return np.maximum(apart, apart.T)
 
 
 def moments_of(release: MarginalRelease) -> SecondMoments | None:
