@@ -36,6 +36,7 @@ __all__ = [
     "level_vectors",
     "longest_kept",
     "measure_moments",
+    "noise_of_means",
     "rows_of",
     "share_of_singles",
     "vectors_of",
@@ -151,11 +152,13 @@ def _lengthening(singles: Singles, v: int) -> np.ndarray:
     return (turned / np.maximum(values, floor) ** 0.25) @ turned.T  # whatever the vectors' signs
 
 
-def _blur(singles, v) -> np.ndarray:
+def noise_of_means(singles: Singles, v: int) -> np.ndarray:
     """Covariance of the noise in the means at which a variable's entries are centred.
 
     The leading eigenvectors of a block lean towards this noise, so it is enlarged for categories.
     """
+    if singles.levels[v] == 1:
+        return np.zeros((1, 1))
     deviation = singles.moment(v).deviation
     if v in singles.numbers:
         return np.diag(singles.numbers[v].errors(deviation) ** 2)
@@ -434,7 +437,7 @@ def _turned(clipped) -> Blocks:
             scale[own, own] = (turned / np.sqrt(np.maximum(values, floor))).T
             as_told = scale[own, own] @ _lengthening(clipped, v)
             lengths[own] = (as_told**2).sum(axis=1)
-            off[own] = np.einsum("ij,jk,ik->i", as_told, _blur(clipped, v), as_told)
+            off[own] = np.einsum("ij,jk,ik->i", as_told, noise_of_means(clipped, v), as_told)
     varying, wide = scale.any(axis=1), (scale**2).sum(axis=1)
     spread = np.where(free & np.outer(varying, varying), clipped.deviation, 0.0)
     noise = spread**2 * np.outer(wide, wide) + _further_variance(lengths, off, np.zeros(size), n)

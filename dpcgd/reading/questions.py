@@ -87,8 +87,7 @@ class Question:
         if self.levels:
             cause = moments.vectors[x][[*self.ends]]
         else:
-            score = np.eye(1, len(moments.rows[x]))
-            cause = np.outer(self.ends, score) * self.deviation(x)
+            cause = np.outer(self.ends, np.eye(1, len(moments.rows[x]))) * self.deviation(x)
         start, error = 0.0, 0.0
         if self.outcomes:
             shares, noise = self.marginals.table(y), self.marginals.moment(y).deviation
@@ -125,8 +124,7 @@ class Question:
     def medians(self, start: float, changes: Sequence[float]) -> tuple[float, ...]:
         """Changes of the effect's median in its own unit, from changes of its normal score."""
         terms = self.release.terms
-        low, high = terms.domain[self.effect]
-        parts = Parts(low, high, terms.rules[self.effect]["scale"])
+        parts = Parts(*terms.domain[self.effect], terms.rules[self.effect]["scale"])
         below = np.cumsum(self.marginals.numbers[self.y].by_part[:PARTS])
         shares = ndtr(start + np.array([0.0, *changes]))
         values = parts.values(np.interp(shares, below / below[-1], np.arange(PARTS)))
