@@ -30,16 +30,14 @@ TAKEN = re.compile(
 
 LEFT_BEHIND = {
     # ids that occur once for each box
-    re.compile(r' id="(?:proof|(?:proof|exercise|solution)-content)"'): "",
+    r' id="(?:proof|(?:proof|exercise|solution)-content)"': "",
     # without a title a proof is no fold, and stops the script for all folds after it
-    re.compile(
-        r'(<div class="proof dropdown admonition"[^>]*>)\s*<p>Proof\. '
-    ): r'\1<p class="admonition-title">Proof</p><p>',
-    re.compile(r"<h1>\s*</h1>"): "",
+    r'(<div class="proof dropdown admonition"[^>]*>)\s*<p>Proof\. ': (
+        r'\1<p class="admonition-title">Proof</p><p>'
+    ),
+    r"<h1>\s*</h1>": "",
     # twice on every page, from the network, and nothing here uses it
-    re.compile(
-        r"<script[^>]*>const THEBE_JS_URL.*?</script>|<script[^>]*sphinx-thebe[^>]*></script>"
-    ): "",
+    r"<script[^>]*>const THEBE_JS_URL.*?</script>|<script[^>]*sphinx-thebe[^>]*></script>": "",
 }
 """What the theme and its extensions leave on pages, and what stands there instead."""
 
@@ -51,7 +49,7 @@ def mend(folder) -> None:
         if page.name == "search.html":
             text = text.replace('id="search-input"', 'id="search-words"', 1)
         for pattern, instead in LEFT_BEHIND.items():
-            text = pattern.sub(instead, text)
+            text = re.sub(pattern, instead, text)
         page.write_text(text)
 
 
