@@ -51,14 +51,13 @@ def main():
             started = time.perf_counter()
             right[name][number] = float(task(pair))
             seconds[name] += time.perf_counter() - started
-    weights = pair_weights()
-    shares = {name: np.array([right[name][number] for number in weights]) for name in right}
-    official = np.array([*weights.values()])
+    numbers, official = zip(*pair_weights().items(), strict=True)
+    shares = {name: [own[number] for number in numbers] for name, own in right.items()}
     results = {
         "version": importlib.metadata.version("causal-learn"),
         "records": RECORDS,
-        "weighted_accuracy": {k: share @ official / official.sum() for k, share in shares.items()},
-        "accuracy": {k: share.mean() for k, share in shares.items()},
+        "weighted_accuracy": {k: np.average(own, weights=official) for k, own in shares.items()},
+        "accuracy": {k: np.mean(own) for k, own in shares.items()},
         "seconds": {name: round(value, 1) for name, value in seconds.items()},
     }
     file = Path(__file__).parent / "anm_peers.json"

@@ -42,9 +42,8 @@ def calibration() -> dict[str, tuple[float, float, int]]:
 
 
 def main():
-    nothing = json.loads((RESULTS / "nothing_to_find.json").read_text())
-    cover = json.loads((RESULTS / "fit_cover.json").read_text())
-    attacks = json.loads((RESULTS / "attacks.json").read_text())
+    names = "nothing_to_find", "fit_cover", "attacks"
+    nothing, cover, attacks = (json.loads((RESULTS / f"{n}.json").read_text()) for n in names)
     by_family = [row for row in nothing if row["false pairs"] is not None]
     usual = [row for row in cover if (row["n"], row["epsilon"]) == (100_000, 1.0)]
     claims = {

@@ -1,11 +1,12 @@
 """Rows of a long benchmark on file: what is there, what is missing, what other code has made."""
 
 import argparse
+import itertools
 import json
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -23,6 +24,13 @@ SEED, RUNS = 0, 20
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 AT_ONCE = 25
 """Cases between two looks at the clock."""
+
+
+def in_time(cases: Sequence, seconds: float, at_once: int = AT_ONCE) -> Iterator[Sequence]:
+    """Some cases after the others, for as long as there is time."""
+    end = time.monotonic() + seconds
+    parts = (cases[i : i + at_once] for i in range(0, len(cases), at_once))
+    return itertools.takewhile(lambda _: time.monotonic() <= end, parts)
 
 
 class Rows:
@@ -116,9 +124,8 @@ class Kept(Rows):
     def core_hours(self, cases) -> float:
         """What they will take, as like cases did; unknown ones a second."""
         rows = pd.DataFrame(self.rows.values(), columns=[*self.columns])
-        known = rows.groupby(list(self.cost)).seconds.mean().to_dict()
-        seconds = [known.get(tuple(c[k] for k in self.cost), math.nan) for c in cases]
-        return sum(1.0 if math.isnan(s) else s + 0.05 for s in seconds) / 3600
+        known = (rows.groupby(list(self.cost)).seconds.mean().dropna() + 0.05).to_dict()
+        return sum(known.get(tuple(c[k] for k in self.cost), 1.0) for c in cases) / 3600
 
     def fill(self, asked):
         """Run what is left of the cases that were asked for while there is time."""
@@ -130,10 +137,8 @@ class Kept(Rows):
         known = f"{len(cases) - len(left)} of {len(cases)} cases on file"
         print(f"{known}, {len(other)} rows of other code")
         print(f"about {self.core_hours(left):.1f} core-hours left at delta = {DELTA:g}", flush=True)
-        end, path = time.monotonic() + 60 * asked.minutes, results_folder() / "sweeps.sqlite3"
-        for some in (left[i : i + AT_ONCE] for i in range(0, len(left), AT_ONCE)):
-            if time.monotonic() > end:
-                break
+        path = results_folder() / "sweeps.sqlite3"
+        for some in in_time(left, 60 * asked.minutes):
             code = " ".join(sorted({code_of(self.kind, case["system"]) for case in some}))
             settings = {"path": path, "version": code, "workers": asked.workers}
             self.add(sweep(self.task, some, cluster=os.environ.get(CLUSTER), **settings))

@@ -21,6 +21,7 @@ from dpcgd_book.systems import as_coded as coded
 
 import dpcgd
 from benchmarks.entries import attempted
+from benchmarks.kept import COLUMNS as COLUMNS_OF
 from benchmarks.kept import Rows
 
 SMALL, LARGE = ("earthquake", "cancer", "survey", "asia"), ("sachs", "child", "alarm")
@@ -46,16 +47,7 @@ CURATES = (*SMALL, "sachs", "child")
 STAGES = [(0, 20), (20, 50)]
 AT_ONCE = 40
 KEYS = ("system", "network", "epsilon", "run")
-COLUMNS = {
-    "epsilon": "budget of a round, of all (totals), or of a gradient (gradients)",
-    "F1": "of the skeleton, against the network",
-    "arcs F1": "of the arcs, against the list of the authors' code",
-    "read": "total that the authors' account claims",
-    "rounds": "what is charged: rounds, hits of SVT-PC, turns of EM-PC, tests, or gradients",
-    "tests": "tests made, or nothing",
-    "seconds": "of processor time; in figure_1 runs on the same records share what is exact",
-    "why_not": "why there is no graph",
-}
+COLUMNS = COLUMNS_OF["papers_yardstick"]
 
 
 @functools.lru_cache(1)

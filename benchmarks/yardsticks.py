@@ -38,7 +38,7 @@ from dpcgd_book.results.stored import keep, stored_folder
 import dpcgd
 from benchmarks import peers
 from benchmarks.entries import DELTA, LARGER
-from benchmarks.kept import EPSILONS, Rows
+from benchmarks.kept import EPSILONS, Rows, in_time
 from dpcgd.privacy.conversions import rho_of_budget
 from dpcgd.statistics.categorical_statistics import AdjustedChiSquared, ChiSquared
 
@@ -214,16 +214,14 @@ def write(kept: Rows):
 
 
 def main(only: str | None = None, seconds: str = "inf"):
-    end = time.monotonic() + float(seconds)
     kept = Rows(stored_folder() / "yardsticks", "scores", KEYS)
     left = kept.left(case for case in cases() if only in (None, case["system"]))
-    for number, (case, row) in enumerate(rows_of(left), 1):
+    some = (case for [case] in in_time(left, float(seconds), 1))
+    for number, (case, row) in enumerate(rows_of(some), 1):
         kept.add([{"delta": DELTA, "seed": SEED, **case, **row}])
         write(kept)
         shown = row.get("why_not") or f"F1 {row['F1']:.3f}, {row['seconds']:.0f} s"
         print(f"{number} of {len(left)}: {case}: {shown}", flush=True)
-        if time.monotonic() > end:
-            break
 
 
 if __name__ == "__main__":

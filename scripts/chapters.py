@@ -134,6 +134,8 @@ class Run:
     profile: str
     environment: dict[str, str]
     python: Path | str = sys.executable
+    planted: str = ""
+    """Code that each kernel runs first."""
 
     def contents(self, path: Path) -> str:
         """What a chapter's outcome depends on."""
@@ -185,11 +187,10 @@ class Run:
                 "JUPYTER_RUNTIME_DIR": own,
                 "PYDEVD_DISABLE_FILE_VALIDATION": "1",
             }
-            self.prepare(Path(own))
+            startup = Path(own, "profile_default", "startup", "00-planted.py")
+            startup.parent.mkdir(parents=True)
+            startup.write_text(self.planted)
             return _output(command, environment, SECONDS_ALLOWED[self.profile])
-
-    def prepare(self, own: Path):
-        """Where a run that plants something lays it for the kernel to find."""
 
 
 def _output(command, env, seconds) -> str | None:

@@ -34,15 +34,6 @@ SeededDraws.happens = lambda self, chance, n: self._rng.random(n) < float(chance
 '''
 
 
-class Planted(Run):
-    """Runs whose kernels start with the bug."""
-
-    def prepare(self, own: Path):
-        startup = own / "profile_default" / "startup"
-        startup.mkdir(parents=True)
-        (startup / "00-halved.py").write_text(PLANTED)
-
-
 def noticed(run: Run, path: Path) -> tuple[str, str]:
     """The chapter, and what noticed; empty if nothing did."""
     outcome = run.execute(path)
@@ -53,7 +44,8 @@ def noticed(run: Run, path: Path) -> tuple[str, str]:
 
 
 def main(names: str = ""):
-    run = Planted(Home(BUILD / "halved"), "quick", os.environ | {"OMP_NUM_THREADS": "1"})
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    run = Run(Home(BUILD / "halved"), "quick", environment, planted=PLANTED)
     run.compile_once()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = dict(pool.map(lambda path: noticed(run, path), chapters(names)))

@@ -11,6 +11,7 @@ import json
 import math
 import sys
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 
 import networkx as nx
@@ -141,9 +142,7 @@ def drawn_as(look) -> tuple[str, str]:
 
 def spread(heights, gap=16.5) -> list[float]:
     """Places for labels, top to bottom, that do not lie on each other."""
-    kept: list[float] = []
-    for height in heights:
-        kept.append(max(height, kept[-1] + gap if kept else 0))
+    kept = [*accumulate(heights, lambda above, height: max(height, above + gap))]
     over = max(0.0, kept[-1] - 222)
     return [height - over for height in kept]
 

@@ -30,16 +30,14 @@ TAKEN = re.compile(
 
 LEFT_BEHIND = {
     # ids that occur once for each box
-    re.compile(r' id="(?:proof|(?:proof|exercise|solution)-content)"'): "",
+    r' id="(?:proof|(?:proof|exercise|solution)-content)"': "",
     # without a title a proof is no fold, and stops the script for all folds after it
-    re.compile(
-        r'(<div class="proof dropdown admonition"[^>]*>)\s*<p>Proof\. '
-    ): r'\1<p class="admonition-title">Proof</p><p>',
-    re.compile(r"<h1>\s*</h1>"): "",
+    r'(<div class="proof dropdown admonition"[^>]*>)\s*<p>Proof\. ': (
+        r'\1<p class="admonition-title">Proof</p><p>'
+    ),
+    r"<h1>\s*</h1>": "",
     # twice on every page, from the network, and nothing here uses it
-    re.compile(
-        r"<script[^>]*>const THEBE_JS_URL.*?</script>|<script[^>]*sphinx-thebe[^>]*></script>"
-    ): "",
+    r"<script[^>]*>const THEBE_JS_URL.*?</script>|<script[^>]*sphinx-thebe[^>]*></script>": "",
 }
 """What the theme and its extensions leave on pages, and what stands there instead."""
 
@@ -51,7 +49,7 @@ def mend(folder) -> None:
         if page.name == "search.html":
             text = text.replace('id="search-input"', 'id="search-words"', 1)
         for pattern, instead in LEFT_BEHIND.items():
-            text = pattern.sub(instead, text)
+            text = re.sub(pattern, instead, text)
         page.write_text(text)
 
 
@@ -159,25 +157,18 @@ def finished(path, source=None) -> nbformat.NotebookNode:
 
 def link_first_uses(cells) -> None:
     """In running prose only: not in headings, formulas, code, tables or other links."""
-    left = terms()
+    known = terms()
+    left, of_form = {*known.values()}, {form.lower(): term for form, term in known.items()}
+    forms = "|".join(map(re.escape, known))
+    either = re.compile(rf"{TAKEN.pattern}|\b(?P<form>(?i:{forms}))\b", TAKEN.flags)
+
+    def linked(place) -> str:
+        form = place["form"] or ""
+        term = of_form.get(form.lower())
+        if term not in left:
+            return place[0]
+        left.remove(term)
+        return f"{{term}}`{form} <{term}>`"
+
     for cell in cells:
-        parts, last = [], 0
-        for taken in TAKEN.finditer(cell.source):
-            parts += [_linked(cell.source[last : taken.start()], left), taken[0]]
-            last = taken.end()
-        cell.source = "".join([*parts, _linked(cell.source[last:], left)])
-
-
-def _linked(prose: str, left: dict[str, str]) -> str:
-    """Prose with the first use of each term that is left as a link; those are taken away."""
-    if not left:
-        return prose
-    found = re.search(r"\b(" + "|".join(map(re.escape, left)) + r")\b", prose, re.IGNORECASE)
-    if not found:
-        return prose
-    form = found[1]
-    term = next(t for f, t in left.items() if f.lower() == form.lower())
-    for other in [f for f, t in left.items() if t == term]:
-        del left[other]
-    link = f"{{term}}`{form} <{term}>`"
-    return prose[: found.start()] + link + _linked(prose[found.end() :], left)
+        cell.source = either.sub(linked, cell.source)

@@ -73,11 +73,11 @@ def independent(shape, rng, concentration=2.0):
     return np.einsum("s,sa,sb->abs", weight, x, y).reshape(shape)
 
 
-def alone_and_joined(n: int) -> tuple[Dataset, Dataset]:
-    """One record against a crowd that agrees on both variables, and the same in the crowd.
+def alone_and_joined(n: int, rows: int = 1) -> tuple[Dataset, Dataset]:
+    """One record, or so many, against a crowd that agrees on both variables; the same in the crowd.
 
-    Between them Kendall's z falls by its whole sensitivity, to 0.
+    Between them Kendall's z falls to 0: with one record by its whole sensitivity.
     """
     levels = {"x": ["no", "yes"], "y": ["no", "yes"]}
-    crowd = np.ones((n - 1, 2), int)
-    return tuple(Dataset(np.vstack([first, crowd]), levels) for first in ([0, 0], [1, 1]))
+    crowd = np.ones((n - rows, 2), int)
+    return tuple(Dataset(np.vstack([[first] * rows, crowd]), levels) for first in ([0, 0], [1, 1]))

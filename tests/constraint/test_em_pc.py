@@ -3,12 +3,14 @@ from functools import partial
 
 import numpy as np
 import pytest
+from dpcgd_book.attacks.audit import Recorder
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_tables import Blind, alone_and_joined
 from numpy.random import default_rng
 from people import refused
+from scripted_noise import Silent
 
 from dpcgd import Budget, BudgetSpent, em_pc, load
 from dpcgd.constraint.em_pc import ExponentialOracle, count_scores, share_of_the_choices
@@ -17,7 +19,7 @@ from dpcgd.graphs.pc_search import search
 from dpcgd.privacy.events import BoundedRangeEvent, PureEvent
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.mechanisms import exponential, permute_and_flip
-from dpcgd.privacy.noise import SeededNoise, selection_scale
+from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.rank_statistics import KendallZ
 
 seeded = settings(derandomize=True, max_examples=200)
@@ -31,22 +33,6 @@ def oracle_for(data, account, noise, *, choose=exponential, price=None, margin=0
 
 def plenty():
     return Filter(Budget(1000.0, 1e-6))
-
-
-class Best:
-    """Noise that is none: always the largest score; notes the scores."""
-
-    def __init__(self):
-        self.asked = []
-
-    def gumbel_max(self, sensitivity, event):
-        def draw(scores):
-            self.asked.append((np.array(scores), selection_scale(sensitivity, event)))
-            return int(np.argmax(scores))
-
-        return draw
-
-    exponential_max = gumbel_max
 
 
 @seeded
@@ -69,7 +55,7 @@ def test_count_scores_move_no_more_than_the_scores(values, data):
 
 def test_without_noise_the_pairs_that_any_set_separates_go_by_their_best_set():
     data = load("cancer", n=50_000, rng=default_rng(0))
-    oracle = oracle_for(data, plenty(), Best())
+    oracle = oracle_for(data, plenty(), Silent())
     found = search(oracle, data.variables)
     tables, z = Tables(data), KendallZ()
     at = {name: i for i, name in enumerate(data.variables)}
@@ -93,19 +79,21 @@ def begun(oracle, pairs, order=0, joined=()):
 
 def test_scores_are_distances_below_the_threshold_in_sensitivities():
     data = load("cancer", n=2_000, rng=default_rng(0))
-    noise = Best()
-    oracle = oracle_for(data, plenty(), noise, margin=1.5)
+    both = Recorder(plenty(), Silent())
+    oracle = oracle_for(data, both, both, margin=1.5)
     begun(oracle, [(0, 1), (0, 2)])
     oracle.separates(0, 1, ())
     tables, z = Tables(data), KendallZ()
     values = np.array([z.value(tables.counts((0, y))) for y in (1, 2)])
     expected = (3 - values) / z.sensitivity(2_000, (2, 2)) + 1.5 * 2 / 0.5
-    assert noise.asked[0] == (pytest.approx(count_scores(expected), rel=1e-12), 2 / 0.5)
+    paid, first, *_ = both.steps
+    assert (paid.kind, first.kind, first.scale) == ("spend", "Gumbel", 2 / 0.5)
+    assert first.about == pytest.approx(count_scores(expected), rel=1e-12)
 
 
 def test_an_only_set_is_free_and_several_are_chosen_from():
     data = load("cancer", n=5_000, rng=default_rng(0))
-    account, noise = plenty(), Best()
+    account, noise = plenty(), Silent()
     oracle = oracle_for(data, account, noise, margin=1e6)  # every pair goes
     begun(oracle, [(0, 1), (0, 2)])
     assert oracle.separates(0, 1, ())
@@ -118,7 +106,7 @@ def test_an_only_set_is_free_and_several_are_chosen_from():
 def test_refused_tests_take_no_part():
     data = load("child", n=300, rng=default_rng(0))
     account = plenty()
-    oracle = oracle_for(data, account, Best(), margin=1e6)
+    oracle = oracle_for(data, account, Silent(), margin=1e6)
     joined = np.zeros((data.d, data.d), bool)
     joined[:5, :5] = ~np.eye(5, dtype=bool)
     oracle.begin_order(3, joined, np.triu(joined))
@@ -143,7 +131,7 @@ def test_nothing_is_looked_at_before_it_is_paid_for():
     data = load("asia", n=1_000, rng=default_rng(0))
 
     account = Filter(Budget(0.01, 1e-6))
-    settings = KendallZ(), lambda *_: 5.0, exponential, 0.0, account, Best()
+    settings = KendallZ(), lambda *_: 5.0, exponential, 0.0, account, Silent()
     oracle = ExponentialOracle(Blind(data), *settings)
     begun(oracle, [(0, 1)])
     refused("would exceed", oracle.separates, 0, 1, (), kind=BudgetSpent)

@@ -63,28 +63,14 @@ class FlatStatistic:
         return 10 / n
 
 
-def sieve_oracle(noise, *, tables=None, price=None, rate=1.0, margin=0.0, tweak=0.0, account=None):
-    return SieveOracle(
-        tables or WatchedTables(),
-        FlatStatistic(),
-        price=price or (lambda separated: Round(0.2, 0.1)),
-        margin=margin,
-        tweak=tweak,
-        rate=rate,
-        account=account or Filter(Budget(50.0, 1e-6)),
-        noise=noise,
-    )
+def oracle_of(kind, noise, *, tables=None, account=None, margin=0.0, **settings):
+    settings |= {"account": account or Filter(Budget(50.0, 1e-6)), "noise": noise}
+    return kind(tables or WatchedTables(), FlatStatistic(), margin=margin, **settings)
 
 
-def laplace_oracle(noise, *, tables=None, margin=0.0, account=None):
-    return LaplaceOracle(
-        tables or WatchedTables(),
-        FlatStatistic(),
-        epsilon=0.1,
-        margin=margin,
-        account=account or Filter(Budget(50.0, 1e-6)),
-        noise=noise,
-    )
+OF_SIEVES = {"price": lambda separated: Round(0.2, 0.1), "rate": 1.0, "tweak": 0.0}
+sieve_oracle = partial(oracle_of, SieveOracle, **OF_SIEVES)
+laplace_oracle = partial(oracle_of, LaplaceOracle, epsilon=0.1)
 
 
 SEARCHES = laplace_pc, svt_pc, dpcgd.em_pc, curate_pc, priv_pc
@@ -220,9 +206,9 @@ def test_the_sieve_is_as_private_as_it_paid_for_on_the_sample_that_it_takes(n, r
 
 @pytest.mark.parametrize("rate", [1.0, 0.5])
 def test_data_is_not_looked_at_before_it_is_paid_for(rate):
-    for oracle_of in (laplace_oracle, lambda noise, **how: sieve_oracle(noise, rate=rate, **how)):
+    for made in (laplace_oracle, partial(sieve_oracle, rate=rate)):
         tables = WatchedTables()
-        oracle = oracle_of(Script([]), tables=tables, account=Filter(Budget(0.01, 1e-6)))
+        oracle = made(Script([]), tables=tables, account=Filter(Budget(0.01, 1e-6)))
         refused("would exceed", oracle.separates, 0, 1, (), kind=BudgetSpent)
         assert tables.looks == []
 

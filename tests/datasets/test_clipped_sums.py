@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from known_tables import records
 from numpy.random import default_rng
 from people import drawn, levels_of
 
-from dpcgd import Dataset
 from dpcgd.datasets.bit_columns import PackedRecords, pack
 from dpcgd.datasets.counts import clipped_sums
 from dpcgd.datasets.schema import Schema
@@ -23,10 +23,6 @@ def vectors(rng):
 
 def data_of(n, seed=0):
     return drawn(default_rng(seed), LEVELS, n)
-
-
-def drawn_as(codes, levels=LEVELS):
-    return Dataset(codes, levels_of(levels))
 
 
 def plainly(data, of, bound):
@@ -60,7 +56,7 @@ def test_parts_bits_and_weights_give_the_same_to_the_last_digit():
     parts = [(part.T, None) for part in (data.codes[:cut], data.codes[cut:])]
     for order in (parts, parts[::-1]):
         assert np.array_equal(whole, clipped_sums(order, of, bound=1.5, n=data.n))
-    sums = [drawn_as(part.T).clipped_sums(of, bound=1.5, n=data.n) for part, _ in parts]
+    sums = [records(part.T, LEVELS).clipped_sums(of, bound=1.5, n=data.n) for part, _ in parts]
     assert np.array_equal(whole, sum(sums))
     for most_bytes in (0, 1 << 20):
         assert np.array_equal(whole, packed(data, most_bytes).clipped_sums(of, bound=1.5))
@@ -79,7 +75,7 @@ def test_no_record_moves_them_by_more_than_the_bound_squared(seed, size):
     rng, bound = default_rng(seed), 10.0**size
     of = [10 ** rng.uniform(-3, 3) * part for part in vectors(rng)]
     same, one, other = data_of(3, seed).codes
-    pair = (drawn_as([same, last]).clipped_sums(of, bound=bound) for last in (one, other))
+    pair = (records([same, last], LEVELS).clipped_sums(of, bound=bound) for last in (one, other))
     here, there = map(upper, pair)
     assert np.linalg.norm(here - there) <= bound**2 * (1 + 1e-12)
 
@@ -110,7 +106,7 @@ def test_a_record_among_many_moves_exactly_what_it_moves_alone(weight):
 def test_two_records_reach_it():
     # u = (b, 0) and w = (0, b): half of (b^4 + b^4) is the bound to the fourth
     of = [np.array([[5.0], [0.0]]), np.array([[0.0], [7.0]])]
-    pair = (drawn_as([codes], (2, 2)).clipped_sums(of, bound=2.0) for codes in ((0, 0), (1, 1)))
+    pair = (records([codes], (2, 2)).clipped_sums(of, bound=2.0) for codes in ((0, 0), (1, 1)))
     here, there = map(upper, pair)
     assert np.linalg.norm(here - there) == pytest.approx(4.0, rel=1e-6)
 

@@ -11,9 +11,10 @@ import pytest
 import replays
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from known_tables import records
 from numpy.random import default_rng
 
-from dpcgd import Dataset, load
+from dpcgd import load
 from dpcgd.datasets.bit_columns import pack, packed_bytes, zeros
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.parquet_files import zeros_on_disk
@@ -23,19 +24,15 @@ SEEDS = st.integers(0, 2**32 - 1)
 exactly = settings(derandomize=True, database=None, max_examples=150)
 
 
-def dataset(codes, sizes):
-    return Dataset(codes, people.levels_of(sizes))
-
-
 def drawn(rng, levels, n):
     """Random records; about one variable in four shows only one of its levels."""
     codes = rng.integers(levels, size=(n, len(levels)))
-    return dataset(np.where(rng.random(len(levels)) < 0.25, codes[0], codes), levels)
+    return records(np.where(rng.random(len(levels)) < 0.25, codes[0], codes), levels)
 
 
-def brute(data, variables, records=slice(None)):
+def brute(data, variables, chosen=slice(None)):
     table = np.zeros([data.cardinalities[v] for v in variables], int)
-    np.add.at(table, tuple(data.codes[records, v] for v in variables), 1)
+    np.add.at(table, tuple(data.codes[chosen, v] for v in variables), 1)
     return table
 
 
@@ -76,12 +73,12 @@ def test_counts_equal_brute_force(levels, sizes, collapses, draws):
 
 
 def test_constant_columns_may_be_many():
-    data = dataset(np.arange(200).reshape(-1, 1) % 2 * ([1] * 2 + [0] * 70), [2] * 2 + [1] * 70)
+    data = records(np.arange(200).reshape(-1, 1) % 2 * ([1] * 2 + [0] * 70), [2] * 2 + [1] * 70)
     assert Tables(data).counts([0, 71, 1]).tolist() == [[[100, 0]], [[0, 100]]]
 
 
 def test_weights_beyond_every_small_integer_type_are_exact():
-    tables = Tables(dataset([[0, 0]] * 69_997 + [[0, 1]] * 3, (2, 2)))
+    tables = Tables(records([[0, 0]] * 69_997 + [[0, 1]] * 3, (2, 2)))
     assert collapsed(tables)
     assert tables.counts([1, 0]).tolist() == [[69_997, 0], [3, 0]]
 
@@ -117,7 +114,7 @@ TINY = {
 @pytest.mark.parametrize("m", range(8))
 @pytest.mark.parametrize("name", TINY)
 def test_all_subsets_give_the_right_tables_the_right_number_of_times(name, m, variables):
-    data = dataset(*TINY[name])
+    data = records(*TINY[name])
     tables = Tables(data)
     assert collapsed(tables) == (name == "collapsed")
     found, expected = Counter(), Counter()
@@ -187,7 +184,7 @@ def test_tables_of_many_cells_are_counted_by_a_look_at_every_record(levels, n, s
 
 @pytest.mark.parametrize("n", [64 * 2048 - 1, 64 * 2048 + 1, 300_000])
 def test_records_in_several_blocks_are_counted_exactly(n):
-    data = dataset(default_rng(0).integers(0, (2, 3, 5, 8, 200), (n, 5)), (2, 3, 5, 8, 200))
+    data = records(default_rng(0).integers(0, (2, 3, 5, 8, 200), (n, 5)), (2, 3, 5, 8, 200))
     tables = Tables(data)
     for at in [(0, 1, 2, 3), (3, 1), (4, 0), (2, 3, 0)]:
         np.testing.assert_array_equal(tables.counts(at), brute(data, at))

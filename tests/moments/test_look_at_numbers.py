@@ -7,7 +7,7 @@ import pytest
 from dpcgd_book.results.known_tables import blurred
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from moment_audits import audited
+from moment_audits import Noted, audited
 from numpy.random import default_rng
 from replays import as_bits
 from scipy import stats
@@ -94,18 +94,15 @@ def test_no_record_moves_a_look_by_more_than_its_sensitivity(sizes, seed):
 
 
 def test_records_that_differ_everywhere_reach_it_at_every_depth():
-    sizes, looks = (2, NUMBER, 3, HOLED, NUMBER), []
-
-    def noted(query, *, sensitivity, rho):
-        looks.append((query(), sensitivity))
-        return query(), 0.0
-
+    sizes, noted = (2, NUMBER, 3, HOLED, NUMBER), Noted()
     low, high = [0] * 5, [1, LAST, 2, LAST, LAST]
     for many in (500, 501):
         measure_singles(table([low] * many + [high] * (1000 - many), sizes), noted, 1.0)
+    looks = [look for look, _ in noted.answers]
     assert len(looks) == 2 * DEPTH
-    for (here, reckoned), (there, _) in zip(looks[:DEPTH], looks[DEPTH:], strict=True):
-        assert np.linalg.norm(here - there) == pytest.approx(reckoned, rel=1e-12)
+    for depth, reckoned in enumerate(noted.sensitivities[:DEPTH]):
+        apart = looks[depth] - looks[DEPTH + depth]
+        assert np.linalg.norm(apart) == pytest.approx(reckoned, rel=1e-12)
 
 
 def test_a_million_pairs_of_records_keep_to_the_bounds_and_come_within_a_hundredth():
@@ -133,16 +130,11 @@ def test_all_looks_together_pass_their_audit_and_with_half_the_noise_they_fail()
     pair = [table([low] * many + [high] * (2000 - many), sizes) for many in (1000, 1001)]
 
     def released(data, account, paying):
-        noisy = []
-
-        def noted(query, **asked):
-            noisy.append(paying(query, **asked))
-            return noisy[-1]
-
+        noted = Noted(paying)
         _, used = measure_singles(data, noted, account.rho * (1 - 1e-9) * 8 / DEPTH)
         assert used <= account.rho
-        numbers = ((half, deviation) for answer, deviation in noisy for half in np.split(answer, 2))
-        return sum((half[0] - half[-1]) / deviation**2 for half, deviation in numbers)
+        numbers = ((half, wide) for answer, wide in noted.answers for half in np.split(answer, 2))
+        return sum((half[0] - half[-1]) / wide**2 for half, wide in numbers)
 
     audited(released, *pair, epsilon=2.0, seed=3)
 

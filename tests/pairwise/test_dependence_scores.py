@@ -28,17 +28,13 @@ def two_columns(m, seed=0):
     return x, np.clip(x**2 + rng.normal(scale=0.3, size=m), -2, 2)
 
 
-def release(score, columns, *, epsilon=1.0, change=0.0, account=None, noise=None):
+def release(score, columns, *, epsilon=1.0, change=0.0, account=None):
     """A release of columns; none can be looked at where there are none."""
-    return score.release(
-        lambda: (np.array(columns[0]), np.array(columns[1])),
-        m=len(columns[0]) if columns else 50,
-        change=change,
-        epsilon=epsilon,
-        delta=1e-6,
-        account=account or BasicFilter(Budget(1.001 * epsilon, 1e-6)),
-        noise=noise or SeededNoise(default_rng(0)),
-    )
+    account = account or BasicFilter(Budget(1.001 * epsilon, 1e-6))
+    paid = {"epsilon": epsilon, "delta": 1e-6, "account": account}
+    facts = {"m": len(columns[0]) if columns else 50, "change": change}
+    noise = SeededNoise(default_rng(0))
+    return score.release(lambda: (columns[0], columns[1]), noise=noise, **paid, **facts)
 
 
 def test_spearman_is_scipys_without_ties():

@@ -12,10 +12,11 @@ import replays
 from dpcgd_book.attacks.replay import replay, worst
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from known_tables import alone_and_joined
 from numpy.random import default_rng
 from people import refused
 
-from dpcgd import Budget, BudgetSpent, Dataset, check_rows_per_person, load, table_pc
+from dpcgd import Budget, BudgetSpent, check_rows_per_person, load, table_pc
 from dpcgd.privacy import conversions
 from dpcgd.privacy.conversions import epsilon_of_rho, gaussian_multiplier, rho_of_budget
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, PureEvent
@@ -95,9 +96,6 @@ def test_no_delta_is_reserved_for_persons_with_several_rows():
 # --- systems
 
 
-"""Who runs on so small a table; the receipt names it."""
-
-
 @pytest.mark.parametrize("name", replays.SYSTEMS)
 def test_every_private_system_promises_to_persons_by_the_theorems_of_its_docstring(name):
     case, how = replays.SYSTEMS[name], replays.FAST.get(name, {})
@@ -116,16 +114,9 @@ def test_every_private_system_promises_to_persons_by_the_theorems_of_its_docstri
     assert set(theorems) <= set(named)
 
 
-def all_ones(n, k):
-    """Two tables that differ in the first k rows, where the sensitivity of z is reached."""
-    crowd = np.ones((n - k, 2), int)
-    both = (np.vstack([[first] * k, crowd]) for first in ((0, 0), (1, 1)))
-    return [Dataset(codes, replays.levels_of((2, 2))) for codes in both]
-
-
 @pytest.mark.parametrize("k", [2, 3])
 def test_the_losses_of_all_rows_of_a_person_are_within_the_budget(k):
-    one, other = all_ones(2000, k)
+    one, other = alone_and_joined(2000, k)
 
     def run(rows_per_person):
         how = {"epsilon": 1.0, "delta": 1e-6, "rows_per_person": rows_per_person}
