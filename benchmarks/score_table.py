@@ -49,11 +49,13 @@ def cells_of(
     means = [_mean_over(cells, name, names) for name, names in groups.items()]
     cells = pd.concat([*means, cells], ignore_index=True)
     every = dict(groups) | {name: [name] for name in rows.network.unique()}
+    own = rows[rows.system.isin(ranked)]
+    wide = own.pivot(index=["n", "epsilon", "network", "run"], columns="system", values="F1")
     behind = [
         [name, *key, *found]
         for name, names in every.items()
-        for key, here in rows[rows.network.isin(names)].groupby(["n", "epsilon"])
-        for found in _behind(here, ranked, len(names))
+        for key, here in wide[wide.index.isin(names, "network")].groupby(["n", "epsilon"])
+        for found in _behind(here, len(names))
     ]
     told = ["network", "n", "epsilon", "system", "behind", "behind error"]
     return cells.merge(pd.DataFrame(behind, columns=told), how="left", on=KEYS)
@@ -78,20 +80,18 @@ def refusals_as_empty(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(refused=refused, **rows[[*SCORES]].mask(refused, of_empty))
 
 
-def _behind(rows, ranked, networks) -> Iterator[tuple[str, float, float]]:
+def _behind(wide, networks) -> Iterator[tuple[str, float, float]]:
     """The best of these systems less each of them, on the same records."""
-    own = rows[rows.system.isin(ranked)]
-    wide = own.pivot(index=["network", "run"], columns="system", values="F1")
     means = wide.groupby("network").mean()
-    whole = [s for s in means if means[s].count() == networks]
-    if not whole:
+    whole = means.columns[means.count() == networks]
+    if whole.empty:
         return
     best = means[whole].mean().idxmax()
-    for system in whole:
-        apart = (wide[best] - wide[system]).dropna().groupby("network")
-        if apart.ngroups == networks:
-            error = math.sqrt((apart.sem() ** 2).sum(skipna=False)) / networks
-            yield system, float(apart.mean().mean()), error
+    apart = wide[whole].rsub(wide[best], axis=0).groupby("network")
+    mean = apart.mean()
+    error = np.sqrt((apart.sem() ** 2).sum(skipna=False)) / networks
+    for system in whole[mean.count() == networks]:
+        yield system, float(mean[system].mean()), float(error[system])
 
 
 def _mean_over(cells, name, networks):

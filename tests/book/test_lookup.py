@@ -29,6 +29,8 @@ def test_means_are_those_of_the_cell_that_is_asked_for(table):
     assert table.mean("t", math.inf, "b") == pytest.approx(0.7)
     assert math.isnan(table.mean("t", network="b")), "not at epsilon 1"
     assert math.isnan(table.mean("s", network="a", n=99))
+    both = table.means("st", math.inf, network="b")
+    assert both.to_dict() == pytest.approx({"s": math.nan, "t": 0.7}, nan_ok=True)
 
 
 def test_differences_are_paired_by_run_and_networks_count_alike(table):

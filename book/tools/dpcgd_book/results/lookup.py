@@ -2,8 +2,9 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,10 +78,17 @@ class Lookup:
         n: int | None = None,
     ) -> float:
         """A number of the table for a network or a group; not a number where there is none."""
-        here = self.cells[(self.cells.system == system) & (self.cells.n == (n or self.n))]
-        here = here[here.network == (network or next(iter(self.groups)))]
-        here = here[here.epsilon == (epsilon or self.epsilon)]
-        return float(here[score].iloc[0]) if len(here) else math.nan
+        name = network or next(iter(self.groups))
+        cell = (system, name, n or self.n, epsilon or self.epsilon)
+        return float(self._by_cell[score].get(cell, math.nan))
+
+    def means(self, systems: Iterable[str], *cell, **named) -> pd.Series:
+        """The same for several systems, by name."""
+        return pd.Series({system: self.mean(system, *cell, **named) for system in systems})
+
+    @cached_property
+    def _by_cell(self) -> pd.DataFrame:
+        return self.cells.set_index(["system", "network", "n", "epsilon"]).sort_index()
 
     def difference(
         self,
