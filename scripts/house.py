@@ -17,7 +17,7 @@ PACKAGE = ROOT / "dpcgd"
 MOST_LINES = {
     "dpcgd": 11_244,
     "book/tools": 3_580,
-    "tests": 16_000,
+    "tests": 15_910,
     "benchmarks and scripts": 4_700,
 }
 """What each part of the project may have."""
