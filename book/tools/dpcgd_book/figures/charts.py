@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator
 from scipy import stats
@@ -18,8 +18,7 @@ from dpcgd_book.figures.style import BLACK, BLUE, GREY, SERIES, VERMILLION
 __all__ = ["curves", "f1_by_system", "forest", "null_distributions", "rows"]
 
 
-@style.styled
-def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) -> plt.Figure:
+def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) -> Figure:
     """Compare the statistic's distribution under independence with the standard normal.
 
     Parameters
@@ -48,7 +47,6 @@ def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) ->
     return figure
 
 
-@style.styled
 def curves(
     lines: Mapping[str, Mapping[str, tuple[Sequence[float], ...]]],
     *,
@@ -62,7 +60,7 @@ def curves(
     limits: tuple[float, float | None] | None = None,
     bands: bool = False,
     aside: float = 1.0,
-) -> plt.Figure:
+) -> Figure:
     """Plot named curves in panels, two in a row. Curves of at most a dozen points have markers.
 
     Parameters
@@ -137,7 +135,6 @@ def _legend_columns(names, inches) -> int:
     return max(1, min(3, int(inches / widest)))
 
 
-@style.styled
 def rows(
     series: Mapping[str, Mapping[str, Mapping[str, tuple[float, ...]]]],
     *,
@@ -146,7 +143,7 @@ def rows(
     dots: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
     better: str = "",
     log: bool = False,
-) -> plt.Figure:
+) -> Figure:
     """Plot numbers in named rows, with bars of two standard errors to both sides.
 
     Parameters
@@ -203,14 +200,13 @@ def rows(
     return figure
 
 
-@style.styled
 def forest(
     intervals: Mapping[str, tuple[float, float, float]],
     *,
     xlabel: str,
     known: Mapping[str, float] | None = None,
     name_of_known: str = "known",
-) -> plt.Figure:
+) -> Figure:
     """Plot estimates with their intervals, a row each from top to bottom, beside known values.
 
     Parameters
@@ -238,7 +234,6 @@ def forest(
     return figure
 
 
-@style.styled
 def f1_by_system(
     scores: pd.DataFrame,
     ceilings: Mapping[str, float],
@@ -246,7 +241,7 @@ def f1_by_system(
     xlabel: str,
     limits: tuple[float, float] | None = None,
     bars: str = "deviation",
-) -> plt.Figure:
+) -> Figure:
     """Plot F1 against a budget, one small panel for each network, one line for each system.
 
     Parameters

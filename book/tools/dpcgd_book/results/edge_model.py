@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from dpcgd import CPDAG, Budget, graph_from_moments, table_pc
 from dpcgd.datasets.random_networks import any_network
@@ -197,7 +197,7 @@ class Runs:
         """Gain of the edge model on each network, and its error."""
         return pd.DataFrame({x: self.paired([x], budget).loc["gain"] for x in self.names}).T
 
-    def frontier(self) -> plt.Figure:
+    def frontier(self) -> Figure:
         """Mean F1 of both systems against epsilon, a panel for each group."""
         panels: dict = {}
         for title, group in self.groups.items():
