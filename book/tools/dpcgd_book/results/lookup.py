@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,8 +43,7 @@ class Difference(NamedTuple):
         return f"{self.mean:+.3f} ± {self.error:.3f}"
 
 
-@dataclass(frozen=True)
-class Lookup:
+class Lookup(NamedTuple):
     """What a chapter asks the table.
 
     Attributes
@@ -68,29 +66,14 @@ class Lookup:
     epsilon: float
     n: int
 
-    def mean(
-        self,
-        system: str,
-        epsilon: float | None = None,
-        network: str = "",
-        score: str = "F1",
-        n: int | None = None,
-    ) -> float:
+    def mean(self, system: str, epsilon=None, network="", score="F1", n=None) -> float:
         """A number of the table for a network or a group; not a number where there is none."""
         here = self.cells[(self.cells.system == system) & (self.cells.n == (n or self.n))]
         here = here[here.network == (network or next(iter(self.groups)))]
         here = here[here.epsilon == (epsilon or self.epsilon)]
         return float(here[score].iloc[0]) if len(here) else math.nan
 
-    def difference(
-        self,
-        first: str,
-        second: str,
-        epsilon: float | None = None,
-        network: str = "",
-        score: str = "F1",
-        n: int | None = None,
-    ) -> Difference:
+    def difference(self, first, second, epsilon=None, network="", score="F1", n=None) -> Difference:
         """How far one system is above another on the same records; each network counts alike.
 
         The error is over runs; where a network has one run only, over networks.
