@@ -3,7 +3,6 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 from itertools import cycle
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -201,11 +200,7 @@ def rows(
 
 
 def forest(
-    intervals: Mapping[str, tuple[float, float, float]],
-    *,
-    xlabel: str,
-    known: Mapping[str, float] | None = None,
-    name_of_known: str = "known",
+    intervals: Mapping[str, tuple], *, xlabel: str, known: Mapping[str, float], name_of_known: str
 ) -> Figure:
     """Plot estimates with their intervals, a row each from top to bottom, beside known values.
 
@@ -214,7 +209,7 @@ def forest(
     intervals : mapping of str to (low, estimate, high)
         From the name of a row; a row whose ends are infinite says so in words.
     xlabel : str
-    known : mapping of str to float, optional
+    known : mapping of str to float
         From the name of a row to what is known of it from elsewhere.
     name_of_known : str
 
@@ -225,8 +220,8 @@ def forest(
     shown = {name: (estimate, low, high) for name, (low, estimate, high) in intervals.items()}
     blank = [name for name, (_, low, high) in shown.items() if not math.isfinite(high - low)]
     shown |= dict.fromkeys(blank, (math.nan, math.nan, math.nan))
-    beside = {name: (value,) for name, value in (known or {}).items()}
-    series = {"estimate and 90 % interval": shown, **({name_of_known: beside} if beside else {})}
+    beside = {name: (value,) for name, value in known.items()}
+    series: dict = {"estimate and 90 % interval": shown, name_of_known: beside}
     figure = rows({"": series}, xlabels=[xlabel])
     for name in blank:
         place = (0, -list(shown).index(name))
@@ -280,9 +275,8 @@ def f1_by_system(
     figure.supxlabel(xlabel, fontsize=10.5)
     figure.supylabel("skeleton F1", fontsize=10.5)
     handles = [Line2D([], [], ms=5, label=s, **looks[s]) for s in systems]
-    if len(figure.axes) > len(names):  # a free place
-        settings: dict[str, Any] = dict(loc="upper center", labelspacing=0.35)
-        figure.axes[-1].legend(handles=handles, handlelength=3.4, **settings)
+    if free := figure.axes[len(names) :]:
+        free[0].legend(handles=handles, handlelength=3.4, loc="upper center", labelspacing=0.35)
     else:
         figure.legend(handles=handles, loc="outside upper center", ncols=3, handlelength=3.4)
     return figure

@@ -12,7 +12,6 @@ from matplotlib.patheffects import withStroke
 
 from dpcgd.graphs import drawing as layout
 from dpcgd.graphs.cpdag import CPDAG
-from dpcgd.graphs.drawing import HEIGHT, in_inches, layered_positions, width_of
 from dpcgd_book.figures.style import BLACK, BLUE, GREY, VERMILLION, subplots
 
 __all__ = ["draw_graph", "sure_arrows"]
@@ -68,7 +67,7 @@ def draw_graph(
     """
     graphs = dict(graphs) if isinstance(graphs, Mapping) else {"": graphs}
     first = next(iter(graphs.values())) if reference is None else reference
-    places, low, high = in_inches(positions or layered_positions(first))
+    places, low, high = layout.in_inches(positions or layout.layered_positions(first))
     wide, tall = high - low
     titles = {_titled(title, graph, wide): graph for title, graph in graphs.items()}
     lines = max(title.count("\n") for title in titles)
@@ -113,8 +112,8 @@ def _label_edges(axes, graph, places):
 
 def _draw_nodes(axes, places):
     for name, (x, y) in places.items():
-        wide = width_of(name)
-        box = FancyBboxPatch((x - wide / 2, y - HEIGHT / 2), wide, HEIGHT, zorder=3)
+        wide = layout.width_of(name)
+        box = FancyBboxPatch((x - wide / 2, y - layout.HEIGHT / 2), wide, layout.HEIGHT, zorder=3)
         box.set_boxstyle("round,pad=0,rounding_size=0.12")
         box.set(facecolor="#F2F2F2", edgecolor=BLACK, linewidth=0.8)
         axes.add_patch(box)
@@ -190,7 +189,7 @@ def sure_arrows(
     """
     shown = truth.to_networkx()
     shown.remove_nodes_from({*shown} - {*part})
-    places, low, high = in_inches(layered_positions(shown))
+    places, low, high = layout.in_inches(layout.layered_positions(shown))
     figure, axes = subplots(size=tuple(high - low + (0, 0.4)))
     axes.set_axis_off()
     axes.set(aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
