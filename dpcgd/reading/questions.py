@@ -124,7 +124,8 @@ class Question:
     def medians(self, start: float, changes: Sequence[float]) -> tuple[float, ...]:
         """Changes of the effect's median in its own unit, from changes of its normal score."""
         terms = self.release.terms
-        parts = Parts(*terms.domain[self.effect], terms.rules[self.effect]["scale"])
+        low, high = terms.domain[self.effect]
+        parts = Parts(low, high, terms.rules[self.effect]["scale"])
         below = np.cumsum(self.marginals.numbers[self.y].by_part[:PARTS])
         shares = ndtr(start + np.array([0.0, *changes]))
         values = parts.values(np.interp(shares, below / below[-1], np.arange(PARTS)))

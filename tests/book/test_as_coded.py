@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -156,7 +155,7 @@ def test_em_pc_spends_a_turn_and_as_in_chapter_05_every_choice(monkeypatch):
 
 def test_with_sets_under_their_own_pairs_em_pc_finds_the_arrows_that_the_code_loses():
     data = drawn("earthquake")
-    mended = replace(coded.EM_AS_CODED, filed=lambda number, variable: variable)
+    mended = coded.EM_AS_CODED._replace(filed=lambda number, variable: variable)
     arcs = reference_arcs("earthquake")
     own, better = (run("em_pc", data, settings=s).graph for s in (coded.EM_AS_CODED, mended))
     assert own.skeleton == better.skeleton
@@ -195,9 +194,9 @@ def test_curates_own_account_stays_within_its_total(chosen, epsilon):
 
 def test_curate_stops_where_its_deltas_reach_their_total():
     data = drawn("asia")
-    every = replace(coded.CURATE_AS_CODED, charged_above=-math.inf)
+    every = coded.CURATE_AS_CODED._replace(charged_above=-math.inf)
     orders = {e.label for e in run("curate_pc", data, epsilon=10.0, settings=every).ledger.events}
-    few = replace(every, total_delta=2.9e-13)  # order 0 has 28 tests of 1e-14, and delta'
+    few = every._replace(total_delta=2.9e-13)  # order 0 has 28 tests of 1e-14, and delta'
     stopped = run("curate_pc", data, epsilon=10.0, settings=few).ledger.events
     assert [event.label for event in stopped] == ["order 0"] * 28
     assert len(orders) > 1

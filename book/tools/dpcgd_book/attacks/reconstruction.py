@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,7 @@ MOST_COUNTS = 1 << 20
 """Largest domain over which a joint distribution is reconstructed."""
 
 
-@dataclass(frozen=True, eq=False)
-class Reconstruction:
+class Reconstruction(NamedTuple):
     """A joint distribution that explains reports; asked for counts like a data set's ``Tables``.
 
     Attributes
@@ -133,7 +132,6 @@ def reconstruct(
     return Reconstruction(joint, len(codes), np.array(path), left)
 
 
-@dataclass(frozen=True, eq=False)
 class CorrectedTables:
     """Tables of the records, estimated from reports; asked for counts like a data set's ``Tables``.
 
@@ -150,13 +148,8 @@ class CorrectedTables:
     often. Negative counts become 0 and the rest is scaled to n.
     """
 
-    reports: Dataset
-    mechanism: ComponentWise | RandomizedResponse
-
-    @property
-    def n(self) -> int:
-        """Number of reports."""
-        return self.reports.n
+    def __init__(self, reports: Dataset, mechanism: ComponentWise | RandomizedResponse):
+        self.reports, self.mechanism, self.n = reports, mechanism, reports.n
 
     def shape(self, variables: Sequence[int]) -> tuple[int, ...]:
         """Public levels of these variables."""

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import combinations_with_replacement, count, permutations, product
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 from scipy import integrate, stats
@@ -28,8 +29,7 @@ __all__ += ["same_draws", "worst_loss"]
 
 def integral(f: Callable, low: float, high: float, points: Sequence[float] | None = None) -> float:
     """An integral to a relative error of 1e-9, however small it is."""
-    settings = {"points": points, "limit": 400, "epsabs": 0, "epsrel": 1e-9}
-    return integrate.quad(f, low, high, **settings)[0]
+    return integrate.quad(f, low, high, points=points, limit=400, epsabs=0, epsrel=1e-9)[0]
 
 
 def most_moved(query: Callable, norm: int) -> list[float]:
@@ -181,11 +181,9 @@ def _distances_by_walking(near, proposed) -> dict:
     mid = len(next(iter(near))) // 2
     reach = {d: max(abs(d[mid] - e[mid]) for e in near[d]) for d in near}
     edge = {d for d in near if reach[d] > proposed}
-    known = dict.fromkeys(edge, 0)
-    while edge:
-        edge = {e for d in edge for e in near[d] if e not in known}
-        known |= dict.fromkeys(edge, max(known.values()) + 1)
-    return {data: known.get(data, math.inf) for data in near}
+    graph = nx.from_dict_of_lists(near)
+    steps = nx.multi_source_dijkstra_path_length(graph, edge) if edge else {}
+    return {data: steps.get(data, math.inf) for data in near}
 
 
 def check_distance(distance: Callable, size: int, top: int, proposed: int) -> int:

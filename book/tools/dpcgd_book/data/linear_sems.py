@@ -1,7 +1,6 @@
 """Linear structural equation models with Gaussian noise: continuous data with a known graph."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import networkx as nx
 import numpy as np
@@ -15,7 +14,6 @@ DEVIATIONS = 4
 """A sampled variable's public range ends this many of its standard deviations from its mean."""
 
 
-@dataclass(frozen=True, eq=False)
 class LinearSEM:
     """Variables that are linear in their parents, plus independent standard Gaussian noise.
 
@@ -25,6 +23,13 @@ class LinearSEM:
         ``weights[a, b]`` is the effect of a on b; 0 where there is no arc.
     variables : sequence of str, optional
         ``x0, x1, ...`` unless given.
+
+    Attributes
+    ----------
+    graph : networkx.DiGraph
+        The causal graph.
+    covariance : array, shape (d, d)
+        Of the variables, exactly.
 
     Raises
     ------
@@ -39,34 +44,18 @@ class LinearSEM:
            [2., 5.]])
     """
 
-    weights: np.ndarray
-    variables: Sequence[str] = ()
-
-    def __post_init__(self):
-        weights = np.array(self.weights, float)
-        names = self.variables or [f"x{i}" for i in range(len(weights))]
+    def __init__(self, weights: np.ndarray, variables: Sequence[str] = ()):
+        weights = np.array(weights, float)
+        names = variables or [f"x{i}" for i in range(len(weights))]
         if weights.shape != (len(names), len(names)) or not np.isfinite(weights).all():
             raise ValueError(f"{len(names)} variables need a square array of finite weights")
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "variables", tuple(names))
+        self.weights, self.variables = weights, tuple(names)
+        arcs = {"create_using": nx.DiGraph, "edge_attr": None, "nodelist": [*names]}
+        self.graph = nx.freeze(nx.from_numpy_array(weights, **arcs))
         if not nx.is_directed_acyclic_graph(self.graph):
             raise ValueError("the weights have a cycle; an acyclic model has none")
-
-    @property
-    def graph(self) -> nx.DiGraph:
-        """The causal graph."""
-        settings = {"create_using": nx.DiGraph, "edge_attr": None, "nodelist": [*self.variables]}
-        return nx.from_numpy_array(self.weights, **settings)
-
-    @property
-    def _effects(self) -> np.ndarray:
-        """Of each variable's noise on every variable, along all paths."""
-        return np.linalg.inv(np.eye(len(self.weights)) - self.weights)
-
-    @property
-    def covariance(self) -> np.ndarray:
-        """Of the variables, exactly."""
-        return self._effects.T @ self._effects
+        self._effects = np.linalg.inv(np.eye(len(weights)) - weights)
+        self.covariance = self._effects.T @ self._effects
 
     def sample(self, n: int, *, rng: np.random.Generator) -> Dataset:
         """Draw n independent records; the ranges follow from the model, as metadata would.
@@ -85,7 +74,7 @@ class LinearSEM:
         values = rng.standard_normal((n, len(self.weights))) @ self._effects
         ends = DEVIATIONS * np.sqrt(np.diag(self.covariance))
         ranges = {name: (-end, end) for name, end in zip(self.variables, ends, strict=True)}
-        return Dataset.of_numbers(values, ranges, nx.freeze(self.graph), "linear SEM")
+        return Dataset.of_numbers(values, ranges, self.graph, "linear SEM")
 
 
 def random_sem(d: int, arcs: int, *, rng: np.random.Generator) -> LinearSEM:

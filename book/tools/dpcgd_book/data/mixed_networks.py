@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -60,11 +60,10 @@ Draw = Callable[[Mapping[str, np.ndarray], int, Generator], np.ndarray]
 """Values of a variable from those of the variables before it."""
 
 
-@dataclass(frozen=True, eq=False)
 class GaussianNetwork:
     """Numbers that are linear in their parents, all of mean zero and variance one.
 
-    Attributes
+    Parameters
     ----------
     name : str
     graph : networkx.DiGraph
@@ -72,22 +71,17 @@ class GaussianNetwork:
         ``weights[a, b]`` is the effect of a on b, in deviations; 0 where there is no arc.
     errors : array of shape (d,)
         Deviation of what is left of each variable, given its parents.
+
+    Attributes
+    ----------
+    correlations : array of shape (d, d)
+        Of the variables, exactly.
     """
 
-    name: str
-    graph: nx.DiGraph
-    weights: np.ndarray
-    errors: np.ndarray
-
-    @property
-    def _effects(self) -> np.ndarray:
-        """Of each variable's error on every variable, along all paths."""
-        return self.errors[:, None] * np.linalg.inv(np.eye(len(self.weights)) - self.weights)
-
-    @property
-    def correlations(self) -> np.ndarray:
-        """Of the variables, exactly."""
-        return self._effects.T @ self._effects
+    def __init__(self, name: str, graph: nx.DiGraph, weights: np.ndarray, errors: np.ndarray):
+        self.name, self.graph, self.weights, self.errors = name, graph, weights, errors
+        self._effects = errors[:, None] * np.linalg.inv(np.eye(len(weights)) - weights)
+        self.correlations = self._effects.T @ self._effects
 
     def sample(self, n: int, *, rng: Generator, exponentials_to: float | None = None) -> Dataset:
         """Draw n independent records, with public ranges.
@@ -158,8 +152,7 @@ def _only(entry) -> float:
     return float(np.ravel(entry)[0])
 
 
-@dataclass(frozen=True, eq=False)
-class MixedNetwork:
+class MixedNetwork(NamedTuple):
     """Numbers and categories that follow from their parents.
 
     Attributes

@@ -3,11 +3,10 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 from itertools import cycle
-from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator
 from scipy import stats
@@ -18,8 +17,7 @@ from dpcgd_book.figures.style import BLACK, BLUE, GREY, SERIES, VERMILLION
 __all__ = ["curves", "f1_by_system", "forest", "null_distributions", "rows"]
 
 
-@style.styled
-def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) -> plt.Figure:
+def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) -> Figure:
     """Compare the statistic's distribution under independence with the standard normal.
 
     Parameters
@@ -48,7 +46,6 @@ def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) ->
     return figure
 
 
-@style.styled
 def curves(
     lines: Mapping[str, Mapping[str, tuple[Sequence[float], ...]]],
     *,
@@ -62,7 +59,7 @@ def curves(
     limits: tuple[float, float | None] | None = None,
     bands: bool = False,
     aside: float = 1.0,
-) -> plt.Figure:
+) -> Figure:
     """Plot named curves in panels, two in a row. Curves of at most a dozen points have markers.
 
     Parameters
@@ -137,7 +134,6 @@ def _legend_columns(names, inches) -> int:
     return max(1, min(3, int(inches / widest)))
 
 
-@style.styled
 def rows(
     series: Mapping[str, Mapping[str, Mapping[str, tuple[float, ...]]]],
     *,
@@ -146,7 +142,7 @@ def rows(
     dots: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
     better: str = "",
     log: bool = False,
-) -> plt.Figure:
+) -> Figure:
     """Plot numbers in named rows, with bars of two standard errors to both sides.
 
     Parameters
@@ -203,14 +199,9 @@ def rows(
     return figure
 
 
-@style.styled
 def forest(
-    intervals: Mapping[str, tuple[float, float, float]],
-    *,
-    xlabel: str,
-    known: Mapping[str, float] | None = None,
-    name_of_known: str = "known",
-) -> plt.Figure:
+    intervals: Mapping[str, tuple], *, xlabel: str, known: Mapping[str, float], name_of_known: str
+) -> Figure:
     """Plot estimates with their intervals, a row each from top to bottom, beside known values.
 
     Parameters
@@ -218,7 +209,7 @@ def forest(
     intervals : mapping of str to (low, estimate, high)
         From the name of a row; a row whose ends are infinite says so in words.
     xlabel : str
-    known : mapping of str to float, optional
+    known : mapping of str to float
         From the name of a row to what is known of it from elsewhere.
     name_of_known : str
 
@@ -229,8 +220,8 @@ def forest(
     shown = {name: (estimate, low, high) for name, (low, estimate, high) in intervals.items()}
     blank = [name for name, (_, low, high) in shown.items() if not math.isfinite(high - low)]
     shown |= dict.fromkeys(blank, (math.nan, math.nan, math.nan))
-    beside = {name: (value,) for name, value in (known or {}).items()}
-    series = {"estimate and 90 % interval": shown, **({name_of_known: beside} if beside else {})}
+    beside = {name: (value,) for name, value in known.items()}
+    series: dict = {"estimate and 90 % interval": shown, name_of_known: beside}
     figure = rows({"": series}, xlabels=[xlabel])
     for name in blank:
         place = (0, -list(shown).index(name))
@@ -238,7 +229,6 @@ def forest(
     return figure
 
 
-@style.styled
 def f1_by_system(
     scores: pd.DataFrame,
     ceilings: Mapping[str, float],
@@ -246,7 +236,7 @@ def f1_by_system(
     xlabel: str,
     limits: tuple[float, float] | None = None,
     bars: str = "deviation",
-) -> plt.Figure:
+) -> Figure:
     """Plot F1 against a budget, one small panel for each network, one line for each system.
 
     Parameters
@@ -285,9 +275,8 @@ def f1_by_system(
     figure.supxlabel(xlabel, fontsize=10.5)
     figure.supylabel("skeleton F1", fontsize=10.5)
     handles = [Line2D([], [], ms=5, label=s, **looks[s]) for s in systems]
-    if len(figure.axes) > len(names):  # a free place
-        settings: dict[str, Any] = dict(loc="upper center", labelspacing=0.35)
-        figure.axes[-1].legend(handles=handles, handlelength=3.4, **settings)
+    if free := figure.axes[len(names) :]:
+        free[0].legend(handles=handles, handlelength=3.4, loc="upper center", labelspacing=0.35)
     else:
         figure.legend(handles=handles, loc="outside upper center", ncols=3, handlelength=3.4)
     return figure

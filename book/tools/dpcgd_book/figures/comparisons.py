@@ -4,10 +4,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.patches import Patch
+from matplotlib import colormaps
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
 
 from dpcgd.tables.plan import Plan
 from dpcgd_book.figures import charts, style
@@ -21,13 +22,12 @@ Frames = Mapping[str, pd.DataFrame]
 Curves = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
 
-@style.styled
 def difference_by_budget(
     paired: Mapping[float, Mapping[str, float]],
     by_network: pd.DataFrame,
     *,
     ahead: tuple[str, str] = ("EM-PC ahead", "Priv-PC ahead"),
-) -> plt.Figure:
+) -> Figure:
     """Plot how far one system is ahead of another, with a band of two standard errors.
 
     Parameters
@@ -43,7 +43,7 @@ def difference_by_budget(
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = plt.subplots(figsize=(6.5, 3.6))
+    figure, axes = style.subplots(size=(6.5, 3.6))
     budgets = list(paired)
     mean, error = np.array([[p["difference"], 2 * p["error"]] for p in paired.values()]).T
     axes.axhline(0, color=BLACK, linewidth=0.9)
@@ -63,8 +63,7 @@ def difference_by_budget(
     return figure
 
 
-@style.styled
-def seconds_by_system(results: Mapping[str, Mapping]) -> plt.Figure:
+def seconds_by_system(results: Mapping[str, Mapping]) -> Figure:
     """Plot the time of a run on each network: beside other packages, and beside a paper.
 
     Parameters
@@ -78,7 +77,7 @@ def seconds_by_system(results: Mapping[str, Mapping]) -> plt.Figure:
     matplotlib.figure.Figure
     """
     ours, paper = results["seconds"], results["paper_seconds"]
-    figure, (above, below) = plt.subplots(2, 1, figsize=(6.5, 6.6), sharex=True)
+    figure, (above, below) = style.subplots(2, 1, size=(6.5, 6.6), sharex=True)
     plain = {"dpcgd": ours["PC, chi squared"]}
     for package, networks in results["peers"].items():
         plain[package] = {name: run.get("seconds", math.nan) for name, run in networks.items()}
@@ -97,8 +96,7 @@ def seconds_by_system(results: Mapping[str, Mapping]) -> plt.Figure:
     return figure
 
 
-@style.styled
-def staircase(steps: Frames, *, beside: Frames, rivals: Mapping[str, float]) -> plt.Figure:
+def staircase(steps: Frames, *, beside: Frames, rivals: Mapping[str, float]) -> Figure:
     """Plot scores as steps, each a bar from 0 with what it gains over the one before lit.
 
     Parameters
@@ -119,7 +117,7 @@ def staircase(steps: Frames, *, beside: Frames, rivals: Mapping[str, float]) -> 
     errors = [float(np.sqrt((c.sem() ** 2).sum()) / c.ngroups) for c in cells.values()]
     places = [i + 0.4 * (i >= len(steps)) for i in range(len(both))]
     before = [max([0.0, *means[:i]]) for i in range(len(steps))] + means[len(steps) :]
-    figure, axes = plt.subplots(figsize=(6.5, 4.0))
+    figure, axes = style.subplots(size=(6.5, 4.0))
     rows = zip(places, means, errors, before, cells.values(), strict=True)
     for y, mean, error, old, cell in rows:
         axes.barh(y, min(mean, old), 0.62, color="#D9D9D9", zorder=1)
@@ -143,7 +141,7 @@ def staircase(steps: Frames, *, beside: Frames, rivals: Mapping[str, float]) -> 
 MEASURES = {"F1": "F1 (more is better)", "wrong": "wrong pairs (fewer are better)"}
 
 
-def one_look(runs: pd.DataFrame, *, complete: Sequence[float], xlabel: str) -> plt.Figure:
+def one_look(runs: pd.DataFrame, *, complete: Sequence[float], xlabel: str) -> Figure:
     """Plot mean F1 and mean wrong pairs against the budget, with two standard errors.
 
     Parameters
@@ -177,7 +175,7 @@ def _over_networks(runs, column):
     return mean, np.sqrt(squares.sum()) / squares.count()
 
 
-def schedules(runs: pd.DataFrame, names: Sequence[str]) -> plt.Figure:
+def schedules(runs: pd.DataFrame, names: Sequence[str]) -> Figure:
     """Plot F1 and wrong pairs of schedules, each a row, with two standard errors.
 
     Parameters
@@ -242,8 +240,7 @@ def winners(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(cells, columns=names)
 
 
-@style.styled
-def map_of_wins(cells: pd.DataFrame, letters: Mapping[str, str]) -> plt.Figure:
+def map_of_wins(cells: pd.DataFrame, letters: Mapping[str, str]) -> Figure:
     """Draw who wins over records and epsilon, one panel for each number of variables.
 
     Parameters
@@ -261,12 +258,12 @@ def map_of_wins(cells: pd.DataFrame, letters: Mapping[str, str]) -> plt.Figure:
     budgets = sorted(set(cells.epsilon))
     colors = {name: look["color"] for name, look in style.looks_of(letters).items()}
     colors[NOBODY] = "#D4D4D4"
-    figure, grid = plt.subplots(1, len(sizes), figsize=(6.5, 3.4), sharey=True, squeeze=False)
+    figure, grid = style.subplots(1, len(sizes), size=(6.5, 3.4), sharey=True, squeeze=False)
     for axes, d in zip(grid.flat, sizes, strict=True):
         for cell in cells[cells.d == d].itertuples():
             x, y = records.index(cell.n), budgets.index(cell.epsilon)
             color = colors[cell.best]
-            axes.add_patch(plt.Rectangle((x - 0.5, y - 0.5), 1, 1, color=color, alpha=0.75, lw=0))
+            axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, color=color, alpha=0.75, lw=0))
             ahead = "".join(letter for s, letter in letters.items() if s in cell.ahead)
             text = f"{ahead}\n{cell.F1:.2f}".lstrip("0") if ahead else "-"
             axes.text(x, y, text, ha="center", va="center", fontsize=7.5, linespacing=1.0)
@@ -284,8 +281,7 @@ def map_of_wins(cells: pd.DataFrame, letters: Mapping[str, str]) -> plt.Figure:
     return figure
 
 
-@style.styled
-def plan(planned: Plan) -> plt.Figure:
+def plan(planned: Plan) -> Figure:
     """Draw a plan: the smallest correlation that is found, for each pair of variables.
 
     Above the diagonal stands the test of a pair, below it the tests given one more variable. A cell
@@ -301,7 +297,7 @@ def plan(planned: Plan) -> plt.Figure:
     """
     names, frame = list(planned.levels), planned.to_frame()
     side = 2.6 + 0.32 * min(MOST_NUMBERS, len(names))
-    figure, axes = plt.subplots(figsize=(side + 0.9, side))
+    figure, axes = style.subplots(size=(side + 0.9, side))
     smallest, above = np.full((len(names),) * 2, np.nan), np.triu_indices(len(names), 1)
     smallest[above], smallest.T[above] = frame.correlation, frame.partial_correlation
     image = axes.imshow(np.ma.masked_invalid(smallest), cmap="viridis_r", vmin=0)
@@ -319,8 +315,7 @@ def plan(planned: Plan) -> plt.Figure:
     return figure
 
 
-@style.styled
-def growth(panels: Mapping[str, Curves], predicted: Curves) -> plt.Figure:
+def growth(panels: Mapping[str, Curves], predicted: Curves) -> Figure:
     """Plot costs against records: points as measured, lines as predicted.
 
     Parameters
@@ -334,7 +329,7 @@ def growth(panels: Mapping[str, Curves], predicted: Curves) -> plt.Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure, grid = plt.subplots(1, len(panels), figsize=(6.5, 3.4))
+    figure, grid = style.subplots(1, len(panels), size=(6.5, 3.4))
     looks = iter((*SERIES, (ORANGE, "-", "v")))
     for axes, (title, series) in zip(grid, panels.items(), strict=True):
         for name, (n, cost) in series.items():
@@ -348,8 +343,7 @@ def growth(panels: Mapping[str, Curves], predicted: Curves) -> plt.Figure:
     return figure
 
 
-@style.styled
-def least_epsilon(f1: pd.DataFrame, lines: Mapping[str, Sequence[float]]) -> plt.Figure:
+def least_epsilon(f1: pd.DataFrame, lines: Mapping[str, Sequence[float]]) -> Figure:
     """Draw F1 over records and epsilon as a map, with curves of epsilon over it.
 
     Parameters
@@ -363,7 +357,7 @@ def least_epsilon(f1: pd.DataFrame, lines: Mapping[str, Sequence[float]]) -> plt
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = plt.subplots(figsize=(5.9, 3.9))
+    figure, axes = style.subplots(size=(5.9, 3.9))
     n, epsilon = (np.array(list(index), float) for index in (f1.columns, f1.index))
     image = axes.pcolormesh(n, epsilon, f1.to_numpy(), cmap="cividis", vmin=0, vmax=1)
     for (name, values), line in zip(lines.items(), ("-", "--", ":"), strict=False):
@@ -376,7 +370,6 @@ def least_epsilon(f1: pd.DataFrame, lines: Mapping[str, Sequence[float]]) -> plt
     return figure
 
 
-@style.styled
 def by_level(
     named: Mapping[str, Mapping[str, Mapping[str, tuple]]],
     *,
@@ -386,7 +379,7 @@ def by_level(
     apart: int = 0,
     limits: tuple[float, float] | None = None,
     joined: bool = True,
-) -> plt.Figure:
+) -> Figure:
     """Plot means and intervals of the four mechanisms over levels, two panels in a row.
 
     Parameters
@@ -441,8 +434,7 @@ def _three(values):
     return np.nan_to_num(np.array(both, float).reshape(-1, 3).T)
 
 
-@style.styled
-def grid(values: pd.DataFrame, *, unit: str, digits: int, best: str) -> plt.Figure:
+def grid(values: pd.DataFrame, *, unit: str, digits: int, best: str) -> Figure:
     """Draw a table of means as a heat map, with the numbers in its cells.
 
     Parameters
@@ -460,9 +452,9 @@ def grid(values: pd.DataFrame, *, unit: str, digits: int, best: str) -> plt.Figu
     matplotlib.figure.Figure
     """
     rows, columns = values.shape
-    figure, axes = plt.subplots(figsize=(7.4, 0.25 * rows + 1.3))
+    figure, axes = style.subplots(size=(7.4, 0.25 * rows + 1.3))
     shown = values.to_numpy(float)
-    cmap = plt.get_cmap("Blues" if best == "high" else "Blues_r").with_extremes(bad="white")
+    cmap = colormaps["Blues" if best == "high" else "Blues_r"].with_extremes(bad="white")
     low, high = np.nanmin(shown), np.nanmax(shown)
     room = max(high - low, 1e-9)
     ends = (low, high + 0.6 * room) if best == "high" else (low - 0.6 * room, high)

@@ -4,16 +4,15 @@ from collections.abc import Collection, Mapping
 from textwrap import wrap
 from typing import Any
 
-import matplotlib.pyplot as plt
 import networkx as nx
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.patheffects import withStroke
 
 from dpcgd.graphs import drawing as layout
 from dpcgd.graphs.cpdag import CPDAG
-from dpcgd.graphs.drawing import HEIGHT, in_inches, layered_positions, width_of
-from dpcgd_book.figures.style import BLACK, BLUE, GREY, VERMILLION, styled
+from dpcgd_book.figures.style import BLACK, BLUE, GREY, VERMILLION, subplots
 
 __all__ = ["draw_graph", "sure_arrows"]
 
@@ -29,14 +28,13 @@ PAGE = 6.9
 """Inches that graphs side by side may take."""
 
 
-@styled
 def draw_graph(
     graphs: "nx.DiGraph | CPDAG | Mapping[str, nx.DiGraph | CPDAG]",
     *,
     reference: "nx.DiGraph | CPDAG | None" = None,
     positions: Mapping[str, tuple[float, float]] | None = None,
     confidence: Mapping[frozenset[str], float] | None = None,
-) -> plt.Figure:
+) -> Figure:
     """Draw causal graphs, each variable at the same place, causes above effects.
 
     They stand side by side where a page has room for it, and below one another else. A graph with
@@ -69,7 +67,7 @@ def draw_graph(
     """
     graphs = dict(graphs) if isinstance(graphs, Mapping) else {"": graphs}
     first = next(iter(graphs.values())) if reference is None else reference
-    places, low, high = in_inches(positions or layered_positions(first))
+    places, low, high = layout.in_inches(positions or layout.layered_positions(first))
     wide, tall = high - low
     titles = {_titled(title, graph, wide): graph for title, graph in graphs.items()}
     lines = max(title.count("\n") for title in titles)
@@ -78,7 +76,7 @@ def draw_graph(
     rows = -(-len(graphs) // across)
     total = rows * (tall + title_height) + foot
     size = (wide * across, total)
-    figure, grid = plt.subplots(rows, across, figsize=size, squeeze=False, layout="none")
+    figure, grid = subplots(rows, across, size=size, squeeze=False, layout="none")
     for axes in grid.flat:
         axes.set_axis_off()
     kinds = set()
@@ -114,8 +112,8 @@ def _label_edges(axes, graph, places):
 
 def _draw_nodes(axes, places):
     for name, (x, y) in places.items():
-        wide = width_of(name)
-        box = FancyBboxPatch((x - wide / 2, y - HEIGHT / 2), wide, HEIGHT, zorder=3)
+        wide = layout.width_of(name)
+        box = FancyBboxPatch((x - wide / 2, y - layout.HEIGHT / 2), wide, layout.HEIGHT, zorder=3)
         box.set_boxstyle("round,pad=0,rounding_size=0.12")
         box.set(facecolor="#F2F2F2", edgecolor=BLACK, linewidth=0.8)
         axes.add_patch(box)
@@ -169,10 +167,9 @@ RIGHT: dict[str, Any] = {"color": BLACK, "linewidth": 1.6, "linestyle": "-"}
 WRONG: dict[str, Any] = {"color": VERMILLION, "linewidth": 2.6, "linestyle": (0, (4, 1, 1, 1))}
 
 
-@styled
 def sure_arrows(
     graph: CPDAG, shares: Mapping[tuple[str, str], float], truth: CPDAG, part: Collection[str]
-) -> plt.Figure:
+) -> Figure:
     """Draw a part of a graph beside what is true of it.
 
     Parameters
@@ -192,8 +189,8 @@ def sure_arrows(
     """
     shown = truth.to_networkx()
     shown.remove_nodes_from({*shown} - {*part})
-    places, low, high = in_inches(layered_positions(shown))
-    figure, axes = plt.subplots(figsize=tuple(high - low + (0, 0.4)))
+    places, low, high = layout.in_inches(layout.layered_positions(shown))
+    figure, axes = subplots(size=tuple(high - low + (0, 0.4)))
     axes.set_axis_off()
     axes.set(aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     for start, end in (sorted(pair) for pair in truth.skeleton - graph.skeleton):

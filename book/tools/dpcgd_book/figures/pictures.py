@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
 from matplotlib.patches import ConnectionPatch
 
 from dpcgd_book.figures import style
@@ -20,10 +20,9 @@ __all__ += ["replaced_record", "reports", "rounds", "stratum_weights", "turning_
 Curves = Mapping[str, Sequence[float]]
 
 
-@style.styled
 def turning_test(
     statistics: Sequence[float], turning: tuple[float, float], *, critical: float, label: str
-) -> plt.Figure:
+) -> Figure:
     """Show the statistics of all tests of a run, and one that a changed record carries across.
 
     Parameters
@@ -42,7 +41,7 @@ def turning_test(
     matplotlib.figure.Figure
     """
     values = np.maximum(np.sort(statistics), 0.01)
-    figure, axes = plt.subplots(figsize=(6.0, 3.6), layout="tight")
+    figure, axes = style.subplots(size=(6.0, 3.6), layout="tight")
     ranks = np.arange(1, len(values) + 1)
     axes.plot(values, ranks, "o", color=BLUE, markerfacecolor="white", ms=4.5, mew=0.9)
     rank = 1 + np.searchsorted(values, turning[0])
@@ -81,10 +80,9 @@ def _zoom(axes, turning, critical):
     axes.spines[:].set(visible=True, color=GREY)
 
 
-@style.styled
 def noise_and_price(
     outputs: Sequence[float], densities: Curves, epsilon: float, tests: Sequence[int], spent: Curves
-) -> plt.Figure:
+) -> Figure:
     """Draw what two neighbours' noisy answers look like, and what many such answers cost.
 
     Parameters
@@ -102,7 +100,7 @@ def noise_and_price(
     -------
     matplotlib.figure.Figure
     """
-    figure = plt.figure(figsize=(6.5, 4.4))
+    figure = Figure((6.5, 4.4))
     grid = figure.add_gridspec(2, 2, width_ratios=(1, 1.2), height_ratios=(1.7, 1))
     top = figure.add_subplot(grid[0, 0])
     for (name, density), (color, line, _) in zip(densities.items(), SERIES, strict=False):
@@ -117,7 +115,7 @@ def noise_and_price(
         low.axhline(end, color=GREY, linewidth=1, linestyle=":")
         low.text(1.01, end, name, va="center", transform=low.get_yaxis_transform())
     low.set(xlabel="output", ylabel="log of ratio", ylim=(-1.5 * epsilon, 1.5 * epsilon))
-    plt.setp(top.get_xticklabels(), visible=False)
+    top.tick_params(labelbottom=False)
     _accountants(figure.add_subplot(grid[:, 1]), tests, spent)
     return figure
 
@@ -134,8 +132,7 @@ def _accountants(axes, tests, spent):
     axes.legend(loc="upper left")
 
 
-@style.styled
-def broken_variants(broken: Mapping[str, tuple[float, float]], ways: Sequence[str]) -> plt.Figure:
+def broken_variants(broken: Mapping[str, tuple[float, float]], ways: Sequence[str]) -> Figure:
     """Draw the epsilon that each broken mechanism claims and the one that it has.
 
     Parameters
@@ -151,7 +148,7 @@ def broken_variants(broken: Mapping[str, tuple[float, float]], ways: Sequence[st
     """
     claims, shown = np.array(list(broken.values())).T
     rows = -np.arange(len(broken))
-    figure, axes = plt.subplots(figsize=(6.4, 2.5), layout="tight")
+    figure, axes = style.subplots(size=(6.4, 2.5), layout="tight")
     axes.barh(rows, shown, height=0.55, color=VERMILLION)
     axes.vlines(claims, rows - 0.42, rows + 0.42, color=BLACK, linewidth=2, label="claimed")
     for row, value, way in zip(rows, shown, ways, strict=True):
@@ -162,8 +159,7 @@ def broken_variants(broken: Mapping[str, tuple[float, float]], ways: Sequence[st
     return figure
 
 
-@style.styled
-def reachable_doubles(hits: Mapping[str, Sequence[bool]], *, start: float) -> plt.Figure:
+def reachable_doubles(hits: Mapping[str, Sequence[bool]], *, start: float) -> Figure:
     """Mark which of some consecutive double-precision numbers can be outputs, one row a data set.
 
     Parameters
@@ -179,7 +175,7 @@ def reachable_doubles(hits: Mapping[str, Sequence[bool]], *, start: float) -> pl
     """
     rows = np.array(list(hits.values()), bool)
     shared = rows.all(axis=0)
-    figure, axes = plt.subplots(figsize=(6.4, 2.1))
+    figure, axes = style.subplots(size=(6.4, 2.1))
     kinds = rows & ~shared, rows & shared, ~rows
     looks = (VERMILLION, "D", "from one only"), (BLUE, "o", "both"), (GREY, ".", "never")
     for where, (color, marker, label) in zip(kinds, looks, strict=True):
@@ -193,8 +189,7 @@ def reachable_doubles(hits: Mapping[str, Sequence[bool]], *, start: float) -> pl
     return figure
 
 
-@style.styled
-def replaced_record(before: np.ndarray, after: np.ndarray) -> plt.Figure:
+def replaced_record(before: np.ndarray, after: np.ndarray) -> Figure:
     """Draw two neighbouring tables as one: the shared records, and where the replaced one goes.
 
     Parameters
@@ -208,15 +203,14 @@ def replaced_record(before: np.ndarray, after: np.ndarray) -> plt.Figure:
     """
     before, after = (table.reshape(*table.shape[:2], -1) for table in (before, after))
     wide, tall, strata = before.shape
-    figure = plt.figure(figsize=(0.7 + (0.5 + 0.62 * wide) * strata, 1.0 + 0.55 * tall))
+    figure = Figure((0.7 + (0.5 + 0.62 * wide) * strata, 1.0 + 0.55 * tall))
     _draw_tables(figure, before, after)
     return figure
 
 
-@style.styled
 def change_against_claim(
     before: np.ndarray, after: np.ndarray, title: str, ratios: Mapping[str, Mapping[str, float]]
-) -> plt.Figure:
+) -> Figure:
     """Draw a replaced record, and below it how far each statistic moved by what was claimed.
 
     Parameters
@@ -233,7 +227,7 @@ def change_against_claim(
     -------
     matplotlib.figure.Figure
     """
-    figure = plt.figure(figsize=(6.4, 6.6))
+    figure = Figure((6.4, 6.6))
     parts: Any = figure.subfigures(2, 1, height_ratios=(2.5, 4.1))
     top, bottom = parts
     _draw_tables(top, before, after)
@@ -296,8 +290,7 @@ def _arrow_of_the_record(figure, row, lost):
     figure.legend(loc="outside lower center", ncols=2)
 
 
-@style.styled
-def stratum_weights(rows: Curves, notes: Sequence[str]) -> plt.Figure:
+def stratum_weights(rows: Curves, notes: Sequence[str]) -> Figure:
     """Draw the weight of each stratum in a statistic, one stacked bar for each data set.
 
     Parameters
@@ -311,7 +304,7 @@ def stratum_weights(rows: Curves, notes: Sequence[str]) -> plt.Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = plt.subplots(figsize=(6.4, 0.55 * len(rows) + 1.2), layout="tight")
+    figure, axes = style.subplots(size=(6.4, 0.55 * len(rows) + 1.2), layout="tight")
     fills = ((BLUE, ""), ("#D9D9D9", "//"), ("white", "xx"))
     weights = np.array(list(rows.values()), float)
     ends, places = weights.cumsum(axis=1), np.arange(len(rows))[::-1]
@@ -327,8 +320,7 @@ def stratum_weights(rows: Curves, notes: Sequence[str]) -> plt.Figure:
     return figure
 
 
-@style.styled
-def margins(distances: Curves, noise: float) -> plt.Figure:
+def margins(distances: Curves, noise: float) -> Figure:
     """Plot sorted distances from a threshold, in sensitivities, one line for each statistic.
 
     Parameters
@@ -342,7 +334,7 @@ def margins(distances: Curves, noise: float) -> plt.Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = plt.subplots(figsize=(6.5, 3.3))
+    figure, axes = style.subplots(size=(6.5, 3.3))
     axes.axvspan(-noise, noise, color="#E4E4E4", linewidth=0, label="noise scale")
     axes.axvline(0, color=GREY, linewidth=0.8)
     for (name, values), (color, line, _) in zip(distances.items(), SERIES, strict=False):
@@ -354,8 +346,7 @@ def margins(distances: Curves, noise: float) -> plt.Figure:
     return figure
 
 
-@style.styled
-def rounds(noise: Curves, queries: Sequence[float]) -> plt.Figure:
+def rounds(noise: Curves, queries: Sequence[float]) -> Figure:
     """Plot runs of sieve-and-examine, noisy queries against a noisy threshold, one panel each.
 
     Parameters
@@ -370,7 +361,7 @@ def rounds(noise: Curves, queries: Sequence[float]) -> plt.Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure, row = plt.subplots(1, len(noise), figsize=(6.5, 3.6), sharey=True)
+    figure, row = style.subplots(1, len(noise), size=(6.5, 3.6), sharey=True)
     for axes, (title, (threshold, *rest)) in zip(row, noise.items(), strict=True):
         asked = [query + extra for query, extra in zip(queries, rest, strict=False)]
         fired = next((k for k, seen in enumerate(asked) if seen >= threshold), None)
@@ -394,10 +385,9 @@ def rounds(noise: Curves, queries: Sequence[float]) -> plt.Figure:
     return figure
 
 
-@style.styled
 def released_margins(
     margins: Sequence[float], exact: float, *, sides: tuple[str, str], xlabel: str
-) -> plt.Figure:
+) -> Figure:
     """Plot the differences of two scores that several private runs released, one a line.
 
     Parameters
@@ -414,7 +404,7 @@ def released_margins(
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = plt.subplots(figsize=(6.5, 3.2))
+    figure, axes = style.subplots(size=(6.5, 3.2))
     axes.axvline(0, color=BLACK, linewidth=0.9)
     axes.axvline(exact, color=GREEN, linestyle="--", label="without noise")
     looks = (BLUE, "o", "right", True), (VERMILLION, "s", "wrong", False)
@@ -433,8 +423,7 @@ def released_margins(
     return figure
 
 
-@style.styled
-def chances_of_choices(panels: Mapping[str, pd.DataFrame]) -> plt.Figure:
+def chances_of_choices(panels: Mapping[str, pd.DataFrame]) -> Figure:
     """Plot the probability of each candidate as bars, one panel for each choice.
 
     Parameters
@@ -447,7 +436,7 @@ def chances_of_choices(panels: Mapping[str, pd.DataFrame]) -> plt.Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure, row = plt.subplots(1, len(panels), figsize=(6.5, 3.3), sharey=True)
+    figure, row = style.subplots(1, len(panels), size=(6.5, 3.3), sharey=True)
     look: dict[str, Any] = dict(width=0.8, color=["white", BLUE], edgecolor=BLUE, linewidth=0.9)
     for axes, (xlabel, chances) in zip(row, panels.items(), strict=True):
         chances.plot.bar(ax=axes, rot=0, legend=False, **look)
@@ -459,8 +448,7 @@ def chances_of_choices(panels: Mapping[str, pd.DataFrame]) -> plt.Figure:
     return figure
 
 
-@style.styled
-def parts_of_table(parts: Mapping[str, np.ndarray]) -> plt.Figure:
+def parts_of_table(parts: Mapping[str, np.ndarray]) -> Figure:
     """Draw a table of two variables and the parts that add up to it, side by side.
 
     Parameters
@@ -472,7 +460,7 @@ def parts_of_table(parts: Mapping[str, np.ndarray]) -> plt.Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure, row = plt.subplots(1, len(parts), figsize=(6.5, 1.9))
+    figure, row = style.subplots(1, len(parts), size=(6.5, 1.9))
     top = max(np.abs(part).max() for part in parts.values())
     for axes, (title, part) in zip(row, parts.items(), strict=True):
         axes.imshow(part, cmap="RdBu", vmin=-top, vmax=top)
@@ -483,10 +471,7 @@ def parts_of_table(parts: Mapping[str, np.ndarray]) -> plt.Figure:
     return figure
 
 
-@style.styled
-def channels(
-    named: Mapping[str, np.ndarray], numbers: Mapping[str, Mapping[str, float]]
-) -> plt.Figure:
+def channels(named: Mapping[str, np.ndarray], numbers: Mapping[str, Mapping[str, float]]) -> Figure:
     """Draw channels as heat maps, each with its numbers underneath.
 
     Parameters
@@ -513,8 +498,7 @@ def channels(
     return figure
 
 
-@style.styled
-def reports(named: Mapping[str, np.ndarray], record: Sequence[int]) -> plt.Figure:
+def reports(named: Mapping[str, np.ndarray], record: Sequence[int]) -> Figure:
     """Draw where the reports of one record of four variables go.
 
     Parameters

@@ -4,16 +4,17 @@ Most colours are Okabe and Ito's, which colour-blind readers can tell apart. No 
 colour alone: each curve has its own marker or line style too.
 """
 
-from collections.abc import Callable, Iterable
-from functools import wraps
+from collections.abc import Iterable
 from itertools import cycle
 from typing import Any
 
-import matplotlib.pyplot as plt
+import matplotlib
 from IPython import get_ipython
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 __all__ = ["BLACK", "BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "SKY", "VERMILLION", "LOOKS"]
-__all__ += ["SERIES", "legend", "looks_of", "panels", "styled"]
+__all__ += ["SERIES", "legend", "looks_of", "panels", "subplots"]
 
 BLACK, GREY, BLUE = "#000000", "#8C8C8C", "#0072B2"
 """Okabe and Ito's black and blue, and a grey."""
@@ -154,22 +155,31 @@ STYLE: dict[Any, Any] = {
 """Figures are at most 6.5 inches wide, so that this can be read where they fill a telephone."""
 
 
-def styled(draw: Callable[..., plt.Figure]) -> Callable[..., plt.Figure]:
-    """Draw in the book's style and close the figure, which a notebook would show at once."""
+matplotlib.rcParams.update(STYLE)
 
-    @wraps(draw)
-    def drawn(*args, **kwargs):
-        with plt.rc_context(STYLE):
-            figure = draw(*args, **kwargs)
-        plt.close(figure)
-        return figure
 
-    return drawn
+def subplots(
+    rows: int = 1, columns: int = 1, *, size: tuple, layout: Any = None, **shared: Any
+) -> tuple[Figure, Any]:
+    """A figure and its axes, as pyplot's, which would keep it open: a notebook shows it at once.
+
+    Parameters
+    ----------
+    rows, columns : int
+    size : (float, float)
+        Inches of the figure.
+    layout : str, optional
+        The style's unless given.
+    **shared
+        `sharex`, `sharey` and `squeeze`, as matplotlib takes them.
+    """
+    figure = Figure(size, layout=layout)
+    return figure, figure.subplots(rows, columns, **shared)
 
 
 def panels(
     count: int, wide: float, tall: float, *, foot: float = 0.0, ylabel: str = "", **shared: Any
-) -> tuple[plt.Figure, list[plt.Axes]]:
+) -> tuple[Figure, list[Axes]]:
     """A figure with so many panels, at most two in a row, and their axes.
 
     Parameters
@@ -188,7 +198,7 @@ def panels(
     """
     rows, columns = -(-count // 2), min(2, count)
     size = (wide, tall * rows + foot)
-    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, **shared)
+    figure, grid = subplots(rows, columns, size=size, squeeze=False, **shared)
     for axes in grid.flat[count:]:
         axes.set_axis_off()
     for axes in grid[:, 0]:
@@ -196,7 +206,7 @@ def panels(
     return figure, list(grid.flat[:count])
 
 
-def legend(figure: plt.Figure, place: str = "outside lower center", **settings: Any) -> None:
+def legend(figure: Figure, place: str = "outside lower center", **settings: Any) -> None:
     """Explain every name in a figure once, outside of its panels."""
     handles: dict[str, Any] = {}
     for axes in figure.axes:
@@ -206,4 +216,5 @@ def legend(figure: plt.Figure, place: str = "outside lower center", **settings: 
 
 
 if shell := get_ipython():  # figures of a notebook as vectors
+    shell.run_line_magic("matplotlib", "inline")
     shell.run_line_magic("config", "InlineBackend.figure_formats = ['svg']")

@@ -1,14 +1,13 @@
 """Runs of the edge model beside rules written by hand, and what chapter 12 says of them."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from dpcgd import CPDAG, Budget, graph_from_moments, table_pc
 from dpcgd.datasets.random_networks import any_network
@@ -110,9 +109,43 @@ def beyond(gains: pd.DataFrame, sign: int) -> str:
     return ", ".join(gains.index[clear]) or "none"
 
 
-@dataclass(frozen=True)
+def _on_file(full: FullResults, networks, larger, n, epsilon, delta) -> tuple:
+    """Rows of both kinds from results on file; with other parameters a few runs are made."""
+
+    def cases(names, runs, size, budgets, systems=SYSTEMS):
+        keys = "network", "epsilon", "run", "system"
+        every = product(names, budgets, range(runs), systems)
+        common = {"n": size, "delta": delta, "seed": full.seed}
+        return [common | dict(zip(keys, own, strict=True)) for own in every]
+
+    budgets = (0.1, 0.3, 1.0) if epsilon == 1.0 else (epsilon,)
+    every = cases(networks, 5, n, budgets) + cases(larger, 3, n, budgets)
+    few = cases([*networks[-3:], larger[0]], 2, n, [epsilon])
+    if n != 10_000:
+        every += cases(networks, 5, 10_000, [epsilon])
+        few += cases(networks[:1], 2, 10_000, [epsilon])
+    for size in {10_000, 1_000_000} - {n}:
+        names = larger if size < n else [*networks, *larger]
+        every += cases(names, 2, size, [epsilon], SYSTEMS[:1])
+    named = full.rows("f1_on_named", named_case, every, few=few, compare="F1", again=4)
+    usual = {"n": n, "epsilon": epsilon, "delta": delta, "run": 0, "seed": full.seed}
+    places = product(budgets[-2:], range(60))
+    of_fresh = [usual | {"epsilon": budget, "run": run} for budget, run in places]
+    few = [case for case in of_fresh if case["run"] < 6 and case["epsilon"] == epsilon]
+    fresh = full.rows("fresh_networks", fresh_case, of_fresh, few=few, compare="F1", again=3)
+    return named.astype({"F1": float}), fresh
+
+
 class Runs:
     """Runs on file, or a few new ones, and what follows from them.
+
+    Parameters
+    ----------
+    full : FullResults
+    networks, larger : sequence of str
+        The networks with names, of both groups.
+    n, epsilon, delta : number
+        Of the chapter.
 
     Attributes
     ----------
@@ -120,67 +153,24 @@ class Runs:
         Rows of :func:`named_case` and of :func:`fresh_case`.
     groups : mapping of str to sequence of str
         From the title of a group to its networks.
-    n, epsilon : number
-        Of the chapter.
+    names : list of str
+        All networks of both groups with rows.
+    budgets : list of float
+        All epsilons of the networks with names.
+    read, read_here : DataFrame
+        Rows of the edge model, and those at the chapter's own records and budget.
     """
 
-    named: pd.DataFrame
-    fresh: pd.DataFrame
-    groups: Mapping[str, Sequence[str]]
-    n: int
-    epsilon: float
-
-    @classmethod
-    def on_file(cls, full: FullResults, networks, larger, n, epsilon, delta) -> "Runs":
-        """From results on file; with other parameters a few runs are made."""
-
-        def cases(names, runs, size, budgets, systems=SYSTEMS):
-            keys = "network", "epsilon", "run", "system"
-            every = product(names, budgets, range(runs), systems)
-            common = {"n": size, "delta": delta, "seed": full.seed}
-            return [common | dict(zip(keys, own, strict=True)) for own in every]
-
-        budgets = (0.1, 0.3, 1.0) if epsilon == 1.0 else (epsilon,)
-        every = cases(networks, 5, n, budgets) + cases(larger, 3, n, budgets)
-        few = cases([*networks[-3:], larger[0]], 2, n, [epsilon])
-        if n != 10_000:
-            every += cases(networks, 5, 10_000, [epsilon])
-            few += cases(networks[:1], 2, 10_000, [epsilon])
-        for size in {10_000, 1_000_000} - {n}:
-            names = larger if size < n else [*networks, *larger]
-            every += cases(names, 2, size, [epsilon], SYSTEMS[:1])
-        named = full.rows("f1_on_named", named_case, every, few=few, compare="F1", again=4)
-        of_fresh = [
-            {"n": n, "epsilon": budget, "delta": delta, "run": run, "seed": full.seed}
-            for budget in ((0.3, 1.0) if epsilon == 1.0 else (epsilon,))
-            for run in range(60)
-        ]
-        few = [case for case in of_fresh if case["run"] < 6 and case["epsilon"] == epsilon]
-        fresh = full.rows("fresh_networks", fresh_case, of_fresh, few=few, compare="F1", again=3)
+    def __init__(self, full: FullResults, networks, larger, n: int, epsilon: float, delta: float):
+        named, self.fresh = _on_file(full, networks, larger, n, epsilon, delta)
         kept = [name for name in larger if name in set(named.network)]
-        groups = {"the seven of the book": networks, "larger networks": kept}
-        return cls(named.astype({"F1": float}), fresh, groups, n, epsilon)
-
-    @property
-    def names(self) -> list[str]:
-        """All networks of both groups with rows."""
-        own = set(self.named[self.named.n == self.n].network)
-        return [name for group in self.groups.values() for name in group if name in own]
-
-    @property
-    def budgets(self) -> list[float]:
-        """All epsilons of the networks with names."""
-        return sorted(self.named.epsilon.astype(float).unique())
-
-    @property
-    def read(self) -> pd.DataFrame:
-        """Rows of the edge model."""
-        return self.named[self.named.system == SYSTEMS[0]]
-
-    @property
-    def read_here(self) -> pd.DataFrame:
-        """Those at the chapter's own records and budget."""
-        return self.read[(self.read.n == self.n) & (self.read.epsilon == self.epsilon)]
+        self.groups = {"the seven of the book": networks, "larger networks": kept}
+        self.named, self.n, self.epsilon = named, n, epsilon
+        own = set(named[named.n == n].network)
+        self.names = [name for group in self.groups.values() for name in group if name in own]
+        self.budgets = sorted(named.epsilon.astype(float).unique())
+        self.read = named[named.system == SYSTEMS[0]]
+        self.read_here = self.read[(self.read.n == n) & (self.read.epsilon == epsilon)]
 
     def paired(self, names: Sequence[str], budget: float, n: int | None = None) -> pd.DataFrame:
         """Mean F1 over networks and its error, of both systems and of their paired gain."""
@@ -197,14 +187,14 @@ class Runs:
         """Gain of the edge model on each network, and its error."""
         return pd.DataFrame({x: self.paired([x], budget).loc["gain"] for x in self.names}).T
 
-    def frontier(self) -> plt.Figure:
+    def frontier(self) -> Figure:
         """Mean F1 of both systems against epsilon, a panel for each group."""
         panels: dict = {}
         for title, group in self.groups.items():
             means = pd.concat({b: self.paired(group, b) for b in self.budgets}).swaplevel()
             rows = {SHOWN.get(x, x): means.loc[x] for x in SYSTEMS[::-1]}
             panels[title] = {x: (self.budgets, m["mean"], 2 * m["error"]) for x, m in rows.items()}
-        labels = {"xlabels": [r"guaranteed $\varepsilon$"] * 2, "ylabel": "mean skeleton F1"}
+        labels: dict = {"xlabels": [r"guaranteed $\varepsilon$"] * 2, "ylabel": "mean skeleton F1"}
         figure = charts.curves(panels, log="x", limits=(0, 1.03), aside=1.05, **labels)
         for axes in figure.axes:
             axes.minorticks_off()

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpcgd.datasets.bayesian_networks import NETWORKS, Network, from_bif, load
-from dpcgd.datasets.dataset import Dataset
+from dpcgd import NETWORKS, Dataset, Network, from_bif, load
 
 __all__ = ["drawn", "packaged"]
 

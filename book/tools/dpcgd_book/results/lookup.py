@@ -69,14 +69,7 @@ class Lookup:
     epsilon: float
     n: int
 
-    def mean(
-        self,
-        system: str,
-        epsilon: float | None = None,
-        network: str = "",
-        score: str = "F1",
-        n: int | None = None,
-    ) -> float:
+    def mean(self, system: str, epsilon=None, network="", score="F1", n=None) -> float:
         """A number of the table for a network or a group; not a number where there is none."""
         name = network or next(iter(self.groups))
         cell = (system, name, n or self.n, epsilon or self.epsilon)
@@ -90,15 +83,7 @@ class Lookup:
     def _by_cell(self) -> pd.DataFrame:
         return self.cells.set_index(["system", "network", "n", "epsilon"]).sort_index()
 
-    def difference(
-        self,
-        first: str,
-        second: str,
-        epsilon: float | None = None,
-        network: str = "",
-        score: str = "F1",
-        n: int | None = None,
-    ) -> Difference:
+    def difference(self, first, second, epsilon=None, network="", score="F1", n=None) -> Difference:
         """How far one system is above another on the same records; each network counts alike.
 
         The error is over runs; where a network has one run only, over networks.

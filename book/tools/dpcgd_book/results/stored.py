@@ -133,6 +133,8 @@ class FullResults:
         self.chapter, self.seed, self.complete = chapter, seed, True
         self._renews = profile == "paper" or bool(os.environ.get(RENEW))
         self._told: dict[str, str] = {}
+        self._command = f"make results CHAPTER={chapter[:2]}"
+        self._cure = f"if the package was meant to change: {self._command}"
 
     def rows(
         self,
@@ -204,13 +206,7 @@ class FullResults:
         return kept
 
     def kept(
-        self,
-        name: str,
-        task: Callable[..., dict],
-        *,
-        sample: Callable[[pd.DataFrame], pd.Series],
-        compare: str,
-        again: int = 6,
+        self, name: str, task: Callable, *, sample: Callable, compare: str, again: int = 6
     ) -> pd.DataFrame:
         """The runs of a table that a script of its own makes; no profile makes them anew.
 
@@ -244,17 +240,12 @@ class FullResults:
         """How many runs a table rests on and where they are from, for its caption."""
         return self._told[name]
 
-    @property
-    def _cure(self) -> str:
-        return f"if the package was meant to change: make results CHAPTER={self.chapter[:2]}"
-
     def _made_anew(self, name, task, cases, compare) -> pd.DataFrame:
         (path, version), title = sweep_file(), f"{self.chapter}.{name}"
         where: dict = {"workers": os.cpu_count() or 1, "cluster": os.environ.get(CLUSTER)}
         rows = sweep(task, cases, path=path, name=title, version=version, **where)
         folder = results_folder() / "full" / self.chapter
-        command = f"make results CHAPTER={self.chapter[:2]}"
-        keep(folder, name, pd.DataFrame(rows), cases, compare, made_by=command)
+        keep(folder, name, pd.DataFrame(rows), cases, compare, made_by=self._command)
         self._told[name] = f"{_runs(cases)} of each, made in this build"
         return _on_file(folder, name, cases)
 

@@ -100,7 +100,7 @@ def sweep(
     if path and name == "<lambda>":
         raise ValueError(f"{path} may hold several sweeps; give this one a name")
     failed: list[_Outcome] = []
-    with _named_errors(path), contextlib.closing(_opened(path)) as file:
+    with _opened(path) as file:
         results = dict(file.execute(RESULTS, (name, version)))
         left = {_text(case): case for case in cases if _text(case) not in results}
         outcomes = _outcomes(task, list(left.values()), workers, cluster)
@@ -128,20 +128,17 @@ class _Outcome(NamedTuple):
 RESULTS = 'SELECT "case", result FROM finished WHERE name = ? AND version = ?'
 
 
-def _opened(path) -> sqlite3.Connection:
-    """A table of finished cases: each is in it whole or not at all, whenever a run is killed."""
-    if path:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-    file = sqlite3.connect(path or ":memory:", SECONDS_FOR_FILE, isolation_level=None)
-    columns = '(name, version, "case", result, PRIMARY KEY (name, version, "case"))'
-    file.execute(f"CREATE TABLE IF NOT EXISTS finished {columns}")
-    return file
-
-
 @contextlib.contextmanager
-def _named_errors(path):
+def _opened(path) -> Iterator[sqlite3.Connection]:
+    """A table of finished cases: each is in it whole or not at all, whenever a run is killed."""
     try:
-        yield
+        if path:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(path or ":memory:", SECONDS_FOR_FILE, isolation_level=None)
+        with contextlib.closing(connection) as file:
+            columns = '(name, version, "case", result, PRIMARY KEY (name, version, "case"))'
+            file.execute(f"CREATE TABLE IF NOT EXISTS finished {columns}")
+            yield file
     except (OSError, sqlite3.Error) as error:
         cure = "make room, or name another file"
         raise ValueError(f"{path} cannot hold a sweep ({error}); {cure}") from None

@@ -91,9 +91,7 @@ def climb_case(network, epsilon, run, n, delta, seed) -> dict:
     return {way: graph.skeleton_f1(data.truth) for way, graph in graphs.items()}
 
 
-def covered(
-    name: str, n: int, epsilon: float, delta: float, seed: int
-) -> Iterator[tuple[str, int, int]]:
+def covered(name: str, n: int, epsilon: float, delta: float, seed: int) -> Iterator[tuple]:
     """How many probabilities of each variable's table are within two standard errors.
 
     Yields

@@ -10,19 +10,19 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Unpack
+from dataclasses import replace
+from typing import NamedTuple, Unpack
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import chdtrc
 
-from dpcgd import CPDAG, Dataset, Release
+from dpcgd import CPDAG, Budget, BudgetSpent, Dataset, Release
 from dpcgd.constraint.curate_pc import LEAST_EPSILON, Surrogate, allocate
 from dpcgd.constraint.em_pc import count_scores
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import Answers
-from dpcgd.privacy.budget import Budget, BudgetSpent, Spent
+from dpcgd.privacy.budget import Spent
 from dpcgd.privacy.conversions import gaussian_multiplier
 from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent, PureEvent
 from dpcgd.privacy.mechanisms import before_amplification
@@ -45,18 +45,15 @@ __all__ += ["num_sig", "oriented", "p_where_both_vary"]
 Sets = dict[frozenset[int], set[int]]
 """For each pair what separated it, in all."""
 
-Separates = Callable[[int, int, tuple[int, ...]], bool]
-
 
 # --- the search and its arrows, which are the same in the code of Priv-PC and of CURATE
 
 
-def _search(
-    d: int, last: int, separates: Separates, begin: Callable[[np.ndarray, int], None]
-) -> tuple[np.ndarray, Sets]:
+def _search(d: int, last: int, separates: Callable, begin: Callable) -> tuple[np.ndarray, Sets]:
     """PC that deletes an edge at once, and tests both ends; a spent budget ends it.
 
-    `begin` is called with the pairs that are joined and the order.
+    `separates` is asked about x, y and a set, and `begin` is called with the pairs that are joined
+    and the order.
     """
     joined, sets = _nothing_deleted(d)
     try:
@@ -159,8 +156,7 @@ def _exact(data: Dataset, p_value: Callable[[np.ndarray], float], *tested: int) 
 # --- Priv-PC and SVT-PC
 
 
-@dataclass(frozen=True)
-class RoundSettings:
+class RoundSettings(NamedTuple):
     """What paper and code of Priv-PC have differently."""
 
     constant: float
@@ -287,8 +283,7 @@ def coded_priv_pc(
 # --- EM-PC
 
 
-@dataclass(frozen=True)
-class EmSettings:
+class EmSettings(NamedTuple):
     """What Priv-PC's code has for EM-PC; the paper prints none of it, the other is chapter 05's."""
 
     alpha: float
@@ -427,8 +422,7 @@ def _slsqp(tests, remaining, surrogate, price) -> np.ndarray:
     return planned * min(1.0, remaining / price(tests, planned).sum())  # up to a tolerance only
 
 
-@dataclass(frozen=True)
-class CurateSettings:
+class CurateSettings(NamedTuple):
     """What paper and code of CURATE have differently."""
 
     moves: float
@@ -502,8 +496,8 @@ def coded_curate_pc(
 
     def begin(joined, order):
         nonlocal event
-        spent = run.account.ledger.spent.delta + settings.test_delta * run.account.count
-        left = run.account.remaining
+        ledger, left = run.account.ledger, run.account.remaining
+        spent = ledger.spent.delta + settings.test_delta * len(ledger.events)
         if spent >= settings.total_delta or left <= 0 or not joined.any():
             raise BudgetSpent("CURATE's account is at its end")
         tests = as_published.most_questions(joined, order, last)
@@ -534,8 +528,7 @@ def coded_curate_pc(
 # --- NoLeaks, and CURATE by scores
 
 
-@dataclass(frozen=True)
-class NoLeaksSettings:
+class NoLeaksSettings(NamedTuple):
     """What NoLeaks's code has, and what CURATE prints of the same method."""
 
     clip: float
@@ -556,7 +549,7 @@ NOLEAKS_AS_CODED = NoLeaksSettings(
     2.0, lambda d, clip: 2 * math.sqrt(d * (d - 1)) * clip, itertools.repeat
 )
 """NoLeaks as its code runs it."""
-SCHEDULE_AS_PRINTED = replace(NOLEAKS_AS_PRINTED, budgets=lambda e: iter(multiplicative(e, 30)))
+SCHEDULE_AS_PRINTED = NOLEAKS_AS_PRINTED._replace(budgets=lambda e: iter(multiplicative(e, 30)))
 """CURATE by scores, algorithm 2; its code could not be read."""
 RAW, OUTER, PENALTY, ACYCLIC = 1000, 100, 0.1, 1e-8
 """Raw records of the line search, outer steps, l1, and the tolerance of the acyclicity (code)."""

@@ -7,24 +7,22 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numba import njit
 from scipy.optimize import minimize_scalar
 
+from dpcgd import Budget, Counts, Dataset, Release
 from dpcgd.constraint import curate_pc
 from dpcgd.constraint.curate_pc import Plan
 from dpcgd.constraint.em_pc import ExponentialOracle
 from dpcgd.constraint.laplace_pc import released_by
 from dpcgd.constraint.priv_pc import Round, SieveOracle, ThresholdOracle
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.counts import Counts
-from dpcgd.datasets.dataset import Dataset
 from dpcgd.graphs.knowledge import SearchKeywords
-from dpcgd.graphs.release import Release
-from dpcgd.privacy.budget import Budget, Spent
+from dpcgd.privacy.budget import Spent
 from dpcgd.privacy.conversions import gaussian_multiplier
 from dpcgd.privacy.events import PureEvent
 from dpcgd.privacy.filters import Ledger, Odometer
@@ -56,8 +54,11 @@ open_claimed_run = functools.partial(open_run, account=Odometer.for_budget)
 """A run whose odometer enforces no budget: what it claims is not proved."""
 
 
-Chosen = Statistic | None
-"""The statistic of a run; None is the paper's own."""
+class PublishedKeywords(SearchKeywords, total=False):
+    """The keywords of the papers' searches; without a statistic they take the paper's own."""
+
+    statistic: Statistic | None
+    max_order: int
 
 
 class Counted:
@@ -263,12 +264,7 @@ def optimal_rate(epsilon: float) -> float:
 
 @takes_keywords
 def published_svt_pc(
-    data: Counts,
-    *,
-    statistic: Chosen = None,
-    rate: float = 1.0,
-    max_order: int = 3,
-    **shared: Unpack[SearchKeywords],
+    data: Counts, *, rate: float = 1.0, **shared: Unpack[PublishedKeywords]
 ) -> Release:
     """SVT-PC as published: p-values, their claimed sensitivity, an odometer.
 
@@ -290,17 +286,12 @@ def published_svt_pc(
     -------
     None proved: chapters 03 and 04.
     """
-    return _by_rounds(ThresholdOracle, (1.0, 0.0), 0.0, data, statistic, rate, max_order, shared)
+    return _by_rounds(ThresholdOracle, (1.0, 0.0), 0.0, data, rate, shared)
 
 
 @takes_keywords
 def published_priv_pc(
-    data: Counts,
-    *,
-    statistic: Chosen = None,
-    rate: float | None = None,
-    max_order: int = 3,
-    **shared: Unpack[SearchKeywords],
+    data: Counts, *, rate: float | None = None, **shared: Unpack[PublishedKeywords]
 ) -> Release:
     """Priv-PC as published: p-values, their claimed sensitivity and thresholds, an odometer.
 
@@ -338,17 +329,15 @@ def published_priv_pc(
     -----
     Wang, Pang and Song (2020), algorithm 2, with the settings of its code.
     """
-    return _by_rounds(SieveOracle, (0.5, 0.5), TWEAK, data, statistic, rate, max_order, shared)
+    return _by_rounds(SieveOracle, (0.5, 0.5), TWEAK, data, rate, shared)
 
 
-def _by_rounds(
-    kind: type[ThresholdOracle], shares, tweak, data, statistic, rate, max_order, shared
-) -> Release:
+def _by_rounds(kind, shares, tweak, data, rate, shared) -> Release:
     """A search whose every round costs epsilon: these shares for sieve and examination."""
-    settings: dict[str, Any] = {"statistic": statistic, "rate": rate, "max_order": max_order}
-    run = open_claimed_run(data, records=rate != 1, **settings, **shared)
+    max_order = shared.setdefault("max_order", 3)
+    run = open_claimed_run(data, records=rate != 1, rate=rate, **shared)
     cost = Round(*(share * shared["epsilon"] for share in shares))
-    statistic = statistic or PublishedKendallP()
+    statistic = shared.get("statistic") or PublishedKendallP()
     rate = optimal_rate(cost.sieve) if rate is None else rate
     oracle = kind(Tables(data), statistic, lambda _: cost, 0.0, tweak, rate, run.account, run.noise)
     return released_by(oracle, run, max_order)
@@ -362,9 +351,7 @@ class PublishedOracle(ExponentialOracle):
 
 
 @takes_keywords
-def published_em_pc(
-    data: Counts, *, statistic: Chosen = None, max_order: int = 3, **shared: Unpack[SearchKeywords]
-) -> Release:
+def published_em_pc(data: Counts, **shared: Unpack[PublishedKeywords]) -> Release:
     """EM-PC as published: greedy distances of a G-test, the best set released without noise.
 
     Parameters
@@ -389,18 +376,18 @@ def published_em_pc(
     -------
     None proved: chapter 05.
     """
-    run = open_claimed_run(data, statistic=statistic, max_order=max_order, **shared)
-    statistic, half = statistic or PublishedFlips(), shared["epsilon"] / 2
+    max_order = shared.setdefault("max_order", 3)
+    run = open_claimed_run(data, **shared)
+    statistic, half = shared.get("statistic") or PublishedFlips(), shared["epsilon"] / 2
     paid = run.account, run.noise
     oracle = PublishedOracle(Tables(data), statistic, lambda *_: half, exponential, 0.0, *paid)
     return released_by(oracle, run, max_order)
 
 
-@dataclass
 class CoinOracle(curate_pc.CurateOracle):
     """CURATE's published decision: near the threshold, a coin."""
 
-    beta: float = field(default=BETA, kw_only=True)
+    beta: ClassVar[float] = BETA
 
     def _is_below(self, noisy, sensitivity) -> bool:
         above = noisy - self.statistic.critical
@@ -449,11 +436,6 @@ class CurateOdometer(Odometer):
         return self._budget.epsilon - reading(self._events, self.delta)
 
     @property
-    def count(self) -> int:
-        """How many tests have been noted."""
-        return len(self._events)
-
-    @property
     def ledger(self) -> Ledger:
         """What has been noted so far."""
         orders = len({event.label for event in self._events})
@@ -477,9 +459,7 @@ def published_plan(account: CurateOdometer, statistic: Statistic, n: int, *, las
 
 
 @takes_keywords
-def published_curate_pc(
-    data: Counts, *, statistic: Chosen = None, max_order: int = 3, **shared: Unpack[SearchKeywords]
-) -> Release:
+def published_curate_pc(data: Counts, **shared: Unpack[PublishedKeywords]) -> Release:
     """CURATE as published: p-values, a coin near the threshold, its surrogate and its account.
 
     Parameters
@@ -502,8 +482,9 @@ def published_curate_pc(
     -------
     None proved: chapters 03 and 06.
     """
-    run = open_run(data, account=CurateOdometer, statistic=statistic, max_order=max_order, **shared)
-    statistic, last = statistic or PublishedCurateP(), min(max_order, data.d - 2)
+    max_order = shared.setdefault("max_order", 3)
+    run = open_run(data, account=CurateOdometer, **shared)
+    statistic, last = shared.get("statistic") or PublishedCurateP(), min(max_order, data.d - 2)
     plan = published_plan(run.account, statistic, data.n, last=last)
     oracle = CoinOracle(Tables(data), statistic, math.nan, 0.0, run.account, run.noise, plan=plan)
     return released_by(oracle, run, last)

@@ -65,9 +65,7 @@ def mmhc(score: GraphScore, test: IndependenceTest, *, alpha: float = 0.05) -> C
     return completed(hill_climb(score, max_min_neighbours(test, alpha=alpha)), score.variables)
 
 
-def max_min_neighbours(
-    test: IndependenceTest, *, alpha: float = 0.05, max_order: int = 3
-) -> np.ndarray:
+def max_min_neighbours(test: IndependenceTest, *, alpha: float, max_order: int = 3) -> np.ndarray:
     """Pairs of which each is among the other's parents and children, by the max-min heuristic.
 
     Returns

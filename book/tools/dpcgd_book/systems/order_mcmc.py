@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 from operator import or_
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,7 @@ MOST_CANDIDATES = 14
 """A variable has at most so many candidate parents, for all their subsets are scored."""
 
 
-@dataclass(frozen=True, eq=False)
-class BestDag:
+class BestDag(NamedTuple):
     """The best DAG that fits an order the chain was in.
 
     Attributes
@@ -220,19 +219,14 @@ class _Chain:
                 self.best, self.best_befores = best, befores
 
     def step(self):
-        """Propose an order and go there, or stay."""
-        order = self._proposal()
-        self._go(order, math.log(self.rng.random() or LEAST))
-
-    def _proposal(self) -> list[int]:
-        """Half the time two variables change places, half the time one moves elsewhere."""
+        """Propose an order in which two variables change places or one moves; go there, or stay."""
         order = self.order.copy()
         first, second = self.rng.choice(len(order), 2, replace=False)
         if self.rng.random() < 0.5:
             order[first], order[second] = order[second], order[first]
         else:
             order.insert(second, order.pop(first))
-        return order
+        self._go(order, math.log(self.rng.random() or LEAST))
 
 
 def _befores(order) -> dict[int, int]:

@@ -1,8 +1,6 @@
 """Tests of conditional independence that give a p-value, for reals and for codes. Not private."""
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.special import gammaincc, gammaln, log_ndtr
@@ -20,7 +18,6 @@ LARGEST = 1e100
 """Of a correlation: noise may bring it above 1, but not so far."""
 
 
-@dataclass(frozen=True, eq=False)
 class FisherZ:
     """Fisher's z test of a partial correlation, exact in the limit for Gaussian records.
 
@@ -42,26 +39,18 @@ class FisherZ:
     0.006
     """
 
-    correlation: np.ndarray
-    n: int
-
-    def __post_init__(self):
-        correlation = np.array(self.correlation, float)
+    def __init__(self, correlation: np.ndarray, n: int):
+        correlation = np.array(correlation, float)
         if not (np.abs(correlation) <= LARGEST).all():
             cure = "is a column constant? Leave it out"
             raise ValueError(f"a correlation is not a number, or above {LARGEST:g}: {cure}")
-        object.__setattr__(self, "correlation", correlation)
+        self.correlation, self.n, self.d = correlation, n, len(correlation)
 
     @classmethod
     def from_values(cls, values: np.ndarray) -> "FisherZ":
         """The test on columns of reals or codes, shape (n, d)."""
         values = checked_columns(values)
         return cls(np.corrcoef(rescaled(values).T), len(values))
-
-    @property
-    def d(self) -> int:
-        """Number of variables."""
-        return len(self.correlation)
 
     def log_p(self, x: int, y: int, given: tuple[int, ...]) -> float:
         """Natural logarithm of the two-sided p-value."""
@@ -77,7 +66,6 @@ class FisherZ:
         return min(0.0, math.log(2) + float(log_ndtr(-math.sqrt(self.n - len(given) - 3) * abs(z))))
 
 
-@dataclass(frozen=True, eq=False)
 class GSquare:
     """The G-test, with the degrees of freedom of the levels that occur in each stratum.
 
@@ -102,20 +90,12 @@ class GSquare:
     True
     """
 
-    data: Counts
-
-    @cached_property
-    def _tables(self) -> Tables:
-        return Tables(self.data)
-
-    @property
-    def d(self) -> int:
-        """Number of variables."""
-        return self.data.d
+    def __init__(self, data: Counts):
+        self.d, self._tables = data.d, Tables(data)
 
     def log_p(self, x: int, y: int, given: tuple[int, ...]) -> float:
         """Natural logarithm of the p-value, minus infinity where no test is made."""
-        if refusal(self.data.n, self._tables.shape((x, y, *given))):
+        if refusal(self._tables.n, self._tables.shape((x, y, *given))):
             return -math.inf
         table = self._tables.counts((x, y, *given))
         half, value = _freedom(table) / 2, g_statistic(table) / 2
@@ -138,7 +118,6 @@ IndependenceTest = FisherZ | GSquare
 """A test that tells how surprising the data would be if two variables were independent."""
 
 
-@dataclass(frozen=True)
 class Level:
     """An oracle for the PC search: it separates where the p-value exceeds alpha.
 
@@ -149,11 +128,9 @@ class Level:
     (False, True)
     """
 
-    test: IndependenceTest
-    alpha: float
-
-    def __post_init__(self):
-        check_level(self.alpha)
+    def __init__(self, test: IndependenceTest, alpha: float):
+        check_level(alpha)
+        self.test, self.alpha = test, alpha
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
         """Whether the p-value is above the level."""

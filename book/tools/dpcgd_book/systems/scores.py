@@ -1,9 +1,8 @@
 """Scores of a variable's parents, whose sum over the variables scores a graph. Not private."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from collections.abc import Sequence
+from functools import cache
 
 import networkx as nx
 import numpy as np
@@ -33,7 +32,6 @@ def completed(arcs: np.ndarray, variables: Sequence[str]) -> CPDAG:
     return CPDAG.from_dag(dag)
 
 
-@dataclass(frozen=True, eq=False)
 class BGe:
     """Bayesian Gaussian equivalent score: the log marginal likelihood of a linear Gaussian model.
 
@@ -65,33 +63,22 @@ class BGe:
     True
     """
 
-    covariance: np.ndarray
-    n: int
-    variables: Sequence[str] = ()
-
-    def __post_init__(self):
-        covariance = np.array(self.covariance, float)
-        names = self.variables or [f"x{i}" for i in range(len(covariance))]
+    def __init__(self, covariance: np.ndarray, n: int, variables: Sequence[str] = ()):
+        covariance = np.array(covariance, float)
+        names = variables or [f"x{i}" for i in range(len(covariance))]
         if covariance.shape != (len(names), len(names)):
             raise ValueError(f"{len(names)} variables need a square covariance matrix")
         if not (covariance.diagonal() > 0).all() or not np.isfinite(covariance).all():
             raise ValueError("a variance is not positive: is a column constant? Leave it out")
-        object.__setattr__(self, "covariance", covariance)
-        object.__setattr__(self, "variables", tuple(names))
+        self.covariance, self.n, self.variables = covariance, n, tuple(names)
+        self._posterior = 0.5 * np.eye(len(names)) + n * covariance
+        self._known = cache(self._marginal)
 
     @classmethod
     def from_values(cls, values: np.ndarray, variables: Sequence[str] = ()) -> "BGe":
         """The score of columns of reals or codes, shape (n, d), each brought to variance 1."""
         values = checked_columns(values)
         return cls(np.corrcoef(rescaled(values).T), len(values), variables)
-
-    @cached_property
-    def _posterior(self) -> np.ndarray:
-        return 0.5 * np.eye(len(self.covariance)) + self.n * self.covariance
-
-    @cached_property
-    def _known(self) -> Callable[[tuple[int, ...]], float]:
-        return cache(self._marginal)
 
     def local(self, child: int, parents: tuple[int, ...]) -> float:
         """Log marginal likelihood of the child's column given those of its parents."""
@@ -111,7 +98,6 @@ class BGe:
         return float(ratio + size / 2 * prior - (n + freedom) / 2 * determinant)
 
 
-@dataclass(frozen=True, eq=False)
 class BDeu:
     """Bayesian Dirichlet equivalent uniform score of coded data.
 
@@ -135,18 +121,11 @@ class BDeu:
     True
     """
 
-    data: Dataset
-    weight: float = 10.0
-
-    def __post_init__(self):
-        check_records(self.data, "this score")
-        if not self.weight > 0:
-            raise ValueError(f"the prior's weight must be positive, not {self.weight}")
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """Names of the variables, in column order."""
-        return self.data.variables
+    def __init__(self, data: Dataset, weight: float = 10.0):
+        check_records(data, "this score")
+        if not weight > 0:
+            raise ValueError(f"the prior's weight must be positive, not {weight}")
+        self.data, self.weight, self.variables = data, weight, data.variables
 
     def local(self, child: int, parents: tuple[int, ...]) -> float:
         """Log marginal likelihood of the child's column given those of its parents."""
