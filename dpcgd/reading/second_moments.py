@@ -46,8 +46,9 @@ class SecondMoments:
     shortened : array of shape (D, D)
         Covariances as they were released; equal to `values` if no record is shortened.
     deviations : array of shape (D, D)
-        Deviations of the noise; on the diagonal, divided by the root of two. Within a variable of a
-        release of pairs they are upper bounds.
+        Deviations of the noise; on the diagonal, divided by the root of two. They include that of
+        the means at which entries are centred. Within a variable of a release of pairs they are
+        upper bounds.
     rows : list of list of int
         Rows of the entries of each variable. A number has its score; its squared score, and then
         whether it is missing, if noise does not hide them.
