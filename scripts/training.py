@@ -9,8 +9,8 @@ stopped.
 
 - Boosted trees say which pairs are edges. A second model reads further tables, with what the first
   one says of them.
-- Trees say which triples of the true skeletons of these, and of those that the first model finds,
-  are colliders.
+- Trees say which triples of the true skeletons of yet other tables, and of those that both models
+  find, are colliders. Half of the numbers among these have effects that are all weak.
 """
 
 import json
@@ -24,7 +24,12 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 from chapters import BUILD, ROOT
-from dpcgd_book.data.mixed_networks import FAMILIES, random_mixed_network
+from dpcgd_book.data.mixed_networks import (
+    FAMILIES,
+    GaussianNetwork,
+    random_mixed_network,
+    standardised,
+)
 from dpcgd_book.results.digests import digest_of_files
 from joblib import Memory, Parallel, delayed
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -45,7 +50,7 @@ from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho, rho_of_budget
 from dpcgd.reading import orientation
 from dpcgd.reading.pair_features import PRIOR, pair_features, second_features
-from dpcgd.reading.reader import most_likely_edges
+from dpcgd.reading.reader import edge_probabilities, most_likely_edges
 
 SEED = 2030
 
@@ -71,19 +76,22 @@ SMALL = WIDE._replace(variables=(3, 12), records=(30, 1e5), more_columns=0.6)
 takes many tables to learn; few variables, for there are many ways to have little."""
 OF_FIRST = [WIDE, CLEAR, CLEAR] * 1000 + [CATEGORIES] * 4000
 OF_SECOND = [CLEAR, CATEGORIES, WIDE] * 1000 + [CATEGORIES] * 3000 + [SMALL] * 4500
-DRAWS = OF_FIRST + OF_SECOND
-ONCE, TWICE = range(len(OF_FIRST)), range(len(OF_FIRST), len(DRAWS))
-"""Tables that the first reading is trained on, and those of the second."""
+WITH_ARROWS = {"categories": 0.4, "numbers": 0.3, "weak": 0.3}
+MIDDLE = Drawn((4, 60), (3000, 3e5), (0.05, 5.0), WITH_ARROWS)
+OF_ARROWS = [MIDDLE] * 1800
+DRAWS = OF_FIRST + OF_SECOND + OF_ARROWS
+ONCE = range(len(OF_FIRST))
+TWICE = range(len(ONCE), len(ONCE) + len(OF_SECOND))
+ARROWS = range(TWICE.stop, len(DRAWS))
+"""Tables that the first reading is trained on, those of the second, and those of colliders."""
 MOST_CODES = 1.2e7
 """Records times variables, for time."""
-MANY_CAUSES = 0.2
-"""So many graphs of numbers have variables with many causes."""
+MANY_CAUSES, OFTEN = 0.2, 0.5
+"""So many graphs of numbers have variables with many causes, and so many with weak effects."""
 UNCLIPPED, WITHOUT_NOISE = 0.08, 0.04
 """Shares of the releases of pairs as they are, and of those with next to no noise."""
 MOST_WEIGHT = 10.0
 """The most that a table counts for."""
-LARGEST_SKELETON = 60
-"""Triples are taken from tables of so many variables at most, for time."""
 
 TREES: dict = {
     "max_iter": 800,
@@ -97,6 +105,7 @@ TREES: dict = {
 """The settings of boosted trees, unless a model has others."""
 READ_AGAIN = {"max_iter": 200}
 OF_COLLIDERS = {"max_iter": 200, "learning_rate": 0.06, "max_leaf_nodes": 16}
+OF_COLLIDERS["min_samples_leaf"] = 400
 
 ROOMS = (f"dpcgd/{room}" for room in ("datasets", "moments", "reading"))
 CODE = digest_of_files([*ROOMS, __file__], root=ROOT)[:8]
@@ -124,6 +133,8 @@ def table(number: int, rng) -> tuple[Dataset, float]:
         data = in_order(any_network(d, rng).sample(n, rng=rng), rng)
     elif kind == "many levels":
         data = many_levels(min(d, 12), n, rng)
+    elif kind == "weak":
+        data = weak_numbers(d, n, rng)
     else:
         data = numbers(min(d, 150), n, rng)
     if nothing:
@@ -177,6 +188,16 @@ def numbers(d, n, rng) -> Dataset:
     return Dataset.of_schema(
         np.column_stack([by_name[v] for v in order]), schema, network.graph, network.name
     )
+
+
+def weak_numbers(d, n, rng) -> Dataset:
+    """Numbers whose linear effects are all of about one size, which may be small."""
+    graph = random_mixed_network("linear", d, rng).graph
+    if rng.random() < OFTEN:
+        graph = converging(d, rng)
+    effects = rng.choice([0.1, 0.2, 0.4]) * np.exp(rng.normal(0, 0.5, (d, d)))
+    weights = nx.to_numpy_array(graph) * rng.choice([-1, 1], (d, d)) * effects
+    return standardised(GaussianNetwork("weak", graph, weights, np.ones(d))).sample(n, rng=rng)
 
 
 def converging(d, rng) -> nx.DiGraph:
@@ -270,18 +291,18 @@ def read_again(number: int, likely: np.ndarray):
 
 
 @kept
-def triples(number: int, likely: np.ndarray):
-    """Features of the triples of one skeleton, true and found, and whether they meet."""
+def triples(number: int, reader: str):
+    """Features of the triples of one skeleton, true and found, and whether they meet.
+
+    `reader` is a digest of the models that find edges: with others, other edges are found.
+    """
     moments, arcs = release(number)
-    pairs, square = read_once(number)[2], np.zeros(arcs.shape)
-    square[tuple(pairs.T)] = likely
-    rows, meet = [], []
-    for joined in (arcs | arcs.T, most_likely_edges(square + square.T)):
-        some = orientation.open_triples(joined)
-        if len(joined) <= LARGEST_SKELETON and some:
+    rows, meet = [pd.DataFrame()], []
+    for joined in (arcs | arcs.T, most_likely_edges(edge_probabilities(moments))):
+        if some := orientation.open_triples(joined):
             rows.append(pd.DataFrame(orientation.triple_features(moments, joined, some)))
             meet += [arcs[x, c] and arcs[y, c] for x, c, y in some]
-    return pd.concat(rows) if rows else pd.DataFrame(), np.array(meet, bool)
+    return pd.concat(rows), np.array(meet, bool)
 
 
 # --- models
@@ -328,9 +349,9 @@ def as_arrays(model) -> dict:
     return {"bias": float(np.ravel(model._baseline_prediction)[0]), **arrays}
 
 
-def write(name: str, **models):
+def write(name: str, tables: int, drawn: Drawn, **models):
     """Put trained models, and what they were trained on, into a file of data/."""
-    facts = {"tables": len(DRAWS), **WIDE._asdict(), "script": digest_of_files([__file__])[:16]}
+    facts = {"tables": tables, **drawn._asdict(), "script": digest_of_files([__file__])[:16]}
     del facts["kinds"], facts["more_columns"]
     (ROOT / "data" / f"{name}.json").write_text(
         json.dumps({"trained": facts, **models}, separators=(",", ":")) + "\n"
@@ -379,6 +400,12 @@ def weights_of(
 
 
 def main(workers: str = "-1"):
+    find_edges(workers)
+    find_colliders(workers)
+
+
+def find_edges(workers: str):
+    """Train both readings of pairs."""
     once = examples(workers, ONCE)
     checked("first reading", *once)
     first = trees(once.rows, once.labels, once.weights)
@@ -395,12 +422,21 @@ def main(workers: str = "-1"):
         "first": as_arrays(first),
         "second": as_arrays(trees(both, second.labels, second.weights, **READ_AGAIN)),
     }
-    write("reader", features=[*both], **models)
-    some, meet = zip(*in_parallel(triples, workers, TWICE, likely), strict=True)
-    of_each = np.repeat(range(len(TWICE)), [*map(len, meet)])
-    every, meets = pd.concat(some, ignore_index=True), np.hstack(meet)
-    checked("colliders", every, meets, of_each, np.ones(len(meets)), **OF_COLLIDERS)
-    write("colliders", features=[*every], trees=as_arrays(trees(every, meets, **OF_COLLIDERS)))
+    write("reader", len(ONCE) + len(TWICE), WIDE, features=[*both], **models)
+
+
+def find_colliders(workers: str):
+    """Train the trees of triples, in skeletons that the readings find among others."""
+    reader = digest_of_files(["data/reader.json"], root=ROOT)
+    cases = in_parallel(triples, workers, ARROWS, [reader] * len(ARROWS))
+    rows, meet = zip(*cases, strict=True)
+    sizes = np.array([*map(len, meet)])
+    of_each = np.repeat(range(len(ARROWS)), sizes)
+    weights = 1 / np.sqrt(sizes[of_each])  # triples of one table are alike
+    every, meets = pd.concat(rows, ignore_index=True), np.hstack(meet)
+    checked("colliders", every, meets, of_each, weights, **OF_COLLIDERS)
+    made = as_arrays(trees(every, meets, weights, **OF_COLLIDERS))
+    write("colliders", len(ARROWS), MIDDLE, features=[*every], trees=made)
 
 
 if __name__ == "__main__":

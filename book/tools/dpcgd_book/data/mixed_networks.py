@@ -14,7 +14,7 @@ from dpcgd import Dataset, Schema
 from dpcgd.datasets.random_networks import SHAPES, random_network
 
 __all__ = ["FAMILIES", "GAUSSIAN_NETWORKS", "GaussianNetwork", "MixedNetwork", "gaussian_network"]
-__all__ += ["random_mixed_network"]
+__all__ += ["random_mixed_network", "standardised"]
 
 GAUSSIAN_NETWORKS = ("ecoli70", "magic-niab")
 """Linear Gaussian networks that pgmpy ships: genes of a bacterium, and traits of wheat."""
@@ -142,9 +142,14 @@ def gaussian_network(name: str) -> GaussianNetwork:
         for a in np.flatnonzero(weights[:, b]):
             weights[a, b] = _only(model["coefficients"][content["nodes"][a]])
     errors = np.sqrt([_only(model["variance"]) for model in models])
-    deviations = np.sqrt(np.diag(GaussianNetwork(name, graph, weights, errors).correlations))
-    weights = weights * deviations[:, None] / deviations
-    return GaussianNetwork(name, nx.freeze(graph), weights, errors / deviations)
+    return standardised(GaussianNetwork(name, nx.freeze(graph), weights, errors))
+
+
+def standardised(network: GaussianNetwork) -> GaussianNetwork:
+    """The same variables, each in units of its exact deviation."""
+    deviations = np.sqrt(np.diag(network.correlations))
+    weights = network.weights * deviations[:, None] / deviations
+    return GaussianNetwork(network.name, network.graph, weights, network.errors / deviations)
 
 
 def _only(entry) -> float:
