@@ -58,7 +58,7 @@ def intervened(network, cause, value):
         point = np.eye(len(network.levels[cause]))[value]
         return Network("set", network.levels, parents, {**network.tables, cause: point})
     draws = {**network.draws, cause: lambda values, n, rng: np.full(n, value)}
-    return replace(network, draws=draws)
+    return network._replace(draws=draws)
 
 
 def population(release, network, rng) -> tuple:

@@ -95,6 +95,8 @@ def _digest(file: Path) -> str:
     finder = ModuleFinder([str(PACKAGE.parent), str(TOOLS.parent)])
     finder.run_script(str(file))
     files = sorted(module.__file__ for module in finder.modules.values() if module.__file__)
+    if "dpcgd.reading.reader" in finder.modules:
+        files += sorted(map(str, (PACKAGE.parent / "data").glob("*.json")))  # its trained models
     return f"c{digest_of_files(files, root=PACKAGE.parent)[:8]}"  # never to be read as a number
 
 

@@ -9,8 +9,9 @@ stopped.
 
 - Boosted trees say which pairs are edges. A second model reads further tables, with what the first
   one says of them.
-- Trees say which triples of the true skeletons of yet other tables, and of those that both models
-  find, are colliders. Half of the numbers among these have effects that are all weak.
+- Trees say which triples of the true skeletons of these, and of those that the first model finds,
+  are colliders. Those for tables with numbers are trained on yet other tables, in which half of the
+  numbers have effects that are all weak.
 """
 
 import json
@@ -86,6 +87,8 @@ ARROWS = range(TWICE.stop, len(DRAWS))
 """Tables that the first reading is trained on, those of the second, and those of colliders."""
 MOST_CODES = 1.2e7
 """Records times variables, for time."""
+LARGEST_SKELETON = 60
+"""Triples are taken from tables of so many variables at most, for time."""
 MANY_CAUSES, OFTEN = 0.2, 0.5
 """So many graphs of numbers have variables with many causes, and so many with weak effects."""
 UNCLIPPED, WITHOUT_NOISE = 0.08, 0.04
@@ -105,7 +108,7 @@ TREES: dict = {
 """The settings of boosted trees, unless a model has others."""
 READ_AGAIN = {"max_iter": 200}
 OF_COLLIDERS = {"max_iter": 200, "learning_rate": 0.06, "max_leaf_nodes": 16}
-OF_COLLIDERS["min_samples_leaf"] = 400
+WITH_NUMBERS = OF_COLLIDERS | {"min_samples_leaf": 400}
 
 ROOMS = (f"dpcgd/{room}" for room in ("datasets", "moments", "reading"))
 CODE = digest_of_files([*ROOMS, __file__], root=ROOT)[:8]
@@ -291,15 +294,21 @@ def read_again(number: int, likely: np.ndarray):
 
 
 @kept
-def triples(number: int, reader: str):
+def triples(number: int, likely: np.ndarray | None = None):
     """Features of the triples of one skeleton, true and found, and whether they meet.
 
-    `reader` is a digest of the models that find edges: with others, other edges are found.
+    `likely` are the probabilities of pairs, or else those of both readings in the package.
     """
     moments, arcs = release(number)
+    if likely is None:
+        square = edge_probabilities(moments) / 2
+    else:
+        square = np.zeros(arcs.shape)
+        square[tuple(read_once(number)[2].T)] = likely
     rows, meet = [pd.DataFrame()], []
-    for joined in (arcs | arcs.T, most_likely_edges(edge_probabilities(moments))):
-        if some := orientation.open_triples(joined):
+    for joined in (arcs | arcs.T, most_likely_edges(square + square.T)):
+        some = orientation.open_triples(joined)
+        if len(joined) <= LARGEST_SKELETON and some:
             rows.append(pd.DataFrame(orientation.triple_features(moments, joined, some)))
             meet += [arcs[x, c] and arcs[y, c] for x, c, y in some]
     return pd.concat(rows), np.array(meet, bool)
@@ -349,9 +358,9 @@ def as_arrays(model) -> dict:
     return {"bias": float(np.ravel(model._baseline_prediction)[0]), **arrays}
 
 
-def write(name: str, tables: int, drawn: Drawn, **models):
+def write(name: str, **models):
     """Put trained models, and what they were trained on, into a file of data/."""
-    facts = {"tables": tables, **drawn._asdict(), "script": digest_of_files([__file__])[:16]}
+    facts = {"tables": ARROWS.start, **WIDE._asdict(), "script": digest_of_files([__file__])[:16]}
     del facts["kinds"], facts["more_columns"]
     (ROOT / "data" / f"{name}.json").write_text(
         json.dumps({"trained": facts, **models}, separators=(",", ":")) + "\n"
@@ -399,13 +408,20 @@ def weights_of(
     return weights
 
 
+def colliders(what: str, cases, evenly: bool, **settings) -> tuple[list[str], dict]:
+    """Names of features, and trees trained on the triples of some tables.
+
+    Triples of one table are alike: unless each counts the same, they count less where it has many.
+    """
+    rows, meet = zip(*cases, strict=True)
+    of_each = np.repeat(range(len(meet)), [*map(len, meet)])
+    weights = np.bincount(of_each)[of_each] ** (0.0 if evenly else -0.5)
+    every, meets = pd.concat(rows, ignore_index=True), np.hstack(meet)
+    checked(what, every, meets, of_each, weights, **settings)
+    return [*every], as_arrays(trees(every, meets, weights, **settings))
+
+
 def main(workers: str = "-1"):
-    find_edges(workers)
-    find_colliders(workers)
-
-
-def find_edges(workers: str):
-    """Train both readings of pairs."""
     once = examples(workers, ONCE)
     checked("first reading", *once)
     first = trees(once.rows, once.labels, once.weights)
@@ -422,21 +438,12 @@ def find_edges(workers: str):
         "first": as_arrays(first),
         "second": as_arrays(trees(both, second.labels, second.weights, **READ_AGAIN)),
     }
-    write("reader", len(ONCE) + len(TWICE), WIDE, features=[*both], **models)
-
-
-def find_colliders(workers: str):
-    """Train the trees of triples, in skeletons that the readings find among others."""
-    reader = digest_of_files(["data/reader.json"], root=ROOT)
-    cases = in_parallel(triples, workers, ARROWS, [reader] * len(ARROWS))
-    rows, meet = zip(*cases, strict=True)
-    sizes = np.array([*map(len, meet)])
-    of_each = np.repeat(range(len(ARROWS)), sizes)
-    weights = 1 / np.sqrt(sizes[of_each])  # triples of one table are alike
-    every, meets = pd.concat(rows, ignore_index=True), np.hstack(meet)
-    checked("colliders", every, meets, of_each, weights, **OF_COLLIDERS)
-    made = as_arrays(trees(every, meets, weights, **OF_COLLIDERS))
-    write("colliders", len(ARROWS), MIDDLE, features=[*every], trees=made)
+    write("reader", features=[*both], **models)
+    some = in_parallel(triples, workers, TWICE, likely)
+    features, categories = colliders("colliders", some, True, **OF_COLLIDERS)
+    some = in_parallel(triples, workers, ARROWS)
+    _, numbers = colliders("colliders of numbers", some, False, **WITH_NUMBERS)
+    write("colliders", features=features, categories=categories, numbers=numbers)
 
 
 if __name__ == "__main__":

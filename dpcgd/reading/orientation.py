@@ -2,10 +2,10 @@
 
 Two neighbours of a variable that are not joined themselves either both point to it, a collider, or
 are separated by sets that contain it. The log odds of a collider at each such triple come from
-boosted trees, which were trained on simulated releases. One of their features is the share of
-graphs with this collider, among graphs drawn by the likelihood of whole families. Graphs without
-cycles are then drawn with these odds. The probability of an arrow is its share among the CPDAGs of
-the drawn graphs.
+boosted trees, which were trained on simulated releases; tables with numbers have their own. One
+feature is the share of graphs with this collider, among graphs drawn by the likelihood of whole
+families. Graphs without cycles are then drawn with these odds. The probability of an arrow is its
+share among the CPDAGs of the drawn graphs.
 """
 
 import math
@@ -150,9 +150,9 @@ def collider_log_odds(marginals: Marginals, joined: np.ndarray) -> dict[Triple, 
     -------
     Post-processing.
     """
-    triples = open_triples(joined)
-    trees = trained_on("colliders.json").trees["trees"]
-    log_odds = trees.log_odds(triple_features(marginals, joined, triples))
+    triples, trees = open_triples(joined), trained_on("colliders.json").trees
+    own = trees["numbers" if getattr(marginals, "numbers", None) else "categories"]
+    log_odds = own.log_odds(triple_features(marginals, joined, triples))
     return dict(zip(triples, log_odds.tolist(), strict=True))
 
 
