@@ -5,6 +5,7 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
+from dpcgd_book.data.mixed_networks import gaussian_network
 from dpcgd_book.results.known_tables import blurred
 from exact_pairs import marginals_of
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from known_tables import records
 from scipy.special import logit
 
+from dpcgd import private_graph
 from dpcgd.datasets.random_networks import SHAPES, TABLES, random_network
 from dpcgd.graphs.cpdag import CPDAG, meek
 from dpcgd.moments.interactions import Marginals
@@ -44,9 +46,7 @@ def skeleton(data) -> np.ndarray:
 
 def joined_by(*edges) -> np.ndarray:
     """Of three variables."""
-    graph = nx.empty_graph(3)
-    graph.add_edges_from(edges)
-    return nx.to_numpy_array(graph) > 0
+    return np.any([only(a, b) | only(b, a) for a, b in edges], axis=0)
 
 
 def only(start, end) -> np.ndarray:
@@ -103,7 +103,6 @@ def test_only_two_that_are_not_joined_can_show_a_collider():
 
 
 def test_nothing_joined_has_no_arrows():
-    assert not orient(released(chain(rng())), NOTHING, NOTHING).any()
     assert not arrow_confidence(released(chain(rng())), NOTHING).any()
 
 
@@ -111,13 +110,12 @@ def test_what_is_forbidden_does_not_come_out_and_what_follows_does():
     """1 -> 0 is forbidden in a chain without direction: then 0 -> 1 -> 2."""
     marginals = released(chain(rng()))
     assert np.argwhere(orient(marginals, PATH, only(1, 0))).tolist() == [[0, 1], [1, 2]]
-    sure = arrow_confidence(marginals, PATH, only(1, 0))
-    assert (sure[0, 1], sure[1, 0]) == (1, 0)
+    assert arrow_confidence(marginals, PATH, only(1, 0))[[0, 1], [1, 0]].tolist() == [1, 0]
 
 
 def test_a_collider_that_is_forbidden_is_none():
-    found = orient(released(collider(rng())), PATH, only(0, 1))
-    assert (found[0, 1], found[1, 0]) == (False, True)
+    found = orient(released(collider(rng())), PATH, only(0, 1))[[0, 1], [1, 0]]
+    assert found.tolist() == [False, True]
 
 
 def test_between_a_pair_that_was_never_looked_at_nothing_meets_for_sure():
@@ -131,8 +129,7 @@ def test_arrows_are_edges_of_the_skeleton_and_close_no_cycle(shape, tables, d, s
     joined = skeleton(data)
     arcs = orient(noisy(data, 0.01), joined, joined & False)
     assert ((arcs | arcs.T) == joined).all()
-    arrows = nx.from_numpy_array(arcs & ~arcs.T, create_using=nx.DiGraph)
-    assert nx.is_directed_acyclic_graph(arrows)
+    assert nx.is_directed_acyclic_graph(nx.DiGraph(np.argwhere(arcs & ~arcs.T).tolist()))
 
 
 @settings(max_examples=15)
@@ -143,8 +140,14 @@ def test_knowledge_of_a_true_order_is_never_broken(seed, draw):
     known = np.array(draw.draw(st.lists(st.booleans(), min_size=64, max_size=64))).reshape(8, 8)
     forbidden = true.T & known
     arcs = orient(noisy(data, 0.01), true | true.T, forbidden)
-    assert not (arcs & forbidden).any()
-    assert arcs[true & known.T].all()
+    assert not (arcs & forbidden).any() and arcs[true & known.T].all()
+
+
+def test_numbers_have_trees_that_have_seen_weak_effects():
+    """Less than .8 with the trees of categories."""
+    data = gaussian_network("magic-niab").sample(100_000, rng=rng(0))
+    release = private_graph(data, epsilon=0.3, rng=rng(1))
+    assert release.graph.arrowhead_f1(data.truth) > 0.9
 
 
 def test_one_release_has_one_answer():
