@@ -29,7 +29,7 @@ pairs: .venv/installed ## its second table, cause or effect; CASE="histogram sin
 	OMP_NUM_THREADS=1 $(VENV) benchmarks/pairs.py $(if $(CASE),--case "$(CASE)") \
 		$(if $(SYSTEM),--system $(SYSTEM)) $(if $(RUNS),--runs $(RUNS)) $(if $(CHECK),--check $(CHECK))
 
-# Some eighty minutes on two cores; goes on where it stopped.
+# Some ninety minutes on two cores; goes on where it stopped.
 models: .venv/installed ## what reads releases, trained anew on simulated tables
 	$(VENV) scripts/training.py
 
