@@ -17,6 +17,8 @@ from typing import Any
 
 from dpcgd_book.results.digests import PACKAGE, TOOLS, digest_of_files
 
+from dpcgd.datasets.arguments import data_folder
+
 HOME = "17_which_one_should_i_use"
 """The chapter that the tables belong to, and its folder in book/stored."""
 
@@ -96,7 +98,7 @@ def _digest(file: Path) -> str:
     finder.run_script(str(file))
     files = sorted(module.__file__ for module in finder.modules.values() if module.__file__)
     if "dpcgd.reading.reader" in finder.modules:
-        files += sorted(map(str, (PACKAGE.parent / "data").glob("*.json")))  # its trained models
+        files += sorted(map(str, data_folder().glob("*.json")))  # its trained models
     return f"c{digest_of_files(files, root=PACKAGE.parent)[:8]}"  # never to be read as a number
 
 

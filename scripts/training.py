@@ -84,13 +84,14 @@ DRAWS = OF_FIRST + OF_SECOND + OF_ARROWS
 ONCE = range(len(OF_FIRST))
 TWICE = range(len(ONCE), len(ONCE) + len(OF_SECOND))
 ARROWS = range(TWICE.stop, len(DRAWS))
-"""Tables that the first reading is trained on, those of the second, and those of colliders."""
+"""Tables that the first reading is trained on, those of the second, and those of arrows among
+numbers."""
 MOST_CODES = 1.2e7
 """Records times variables, for time."""
 LARGEST_SKELETON = 60
 """Triples are taken from tables of so many variables at most, for time."""
 MANY_CAUSES, OFTEN = 0.2, 0.5
-"""So many graphs of numbers have variables with many causes, and so many with weak effects."""
+"""So many graphs of numbers have variables with many causes, and of those with weak effects."""
 UNCLIPPED, WITHOUT_NOISE = 0.08, 0.04
 """Shares of the releases of pairs as they are, and of those with next to no noise."""
 MOST_WEIGHT = 10.0
@@ -300,13 +301,12 @@ def triples(number: int, likely: np.ndarray | None = None):
     `likely` are the probabilities of pairs, or else those of both readings in the package.
     """
     moments, arcs = release(number)
-    if likely is None:
-        square = edge_probabilities(moments) / 2
-    else:
-        square = np.zeros(arcs.shape)
-        square[tuple(read_once(number)[2].T)] = likely
+    square = edge_probabilities(moments) if likely is None else np.zeros(arcs.shape)
+    if likely is not None:
+        x, y = read_once(number)[2].T
+        square[x, y] = square[y, x] = likely
     rows, meet = [pd.DataFrame()], []
-    for joined in (arcs | arcs.T, most_likely_edges(square + square.T)):
+    for joined in (arcs | arcs.T, most_likely_edges(square)):
         some = orientation.open_triples(joined)
         if len(joined) <= LARGEST_SKELETON and some:
             rows.append(pd.DataFrame(orientation.triple_features(moments, joined, some)))
