@@ -95,6 +95,9 @@ MOST_NUMBERS = 1 << 20
 """The largest number of entries of matrices that are computed at once."""
 
 
+NARROW = 32
+"""Variables of up to so many entries are padded alike, wider ones to twice as many, and so on."""
+
 STRONGEST = (1, 2, 3, 5)
 """Sizes of the sets of strongest neighbours that a pair is conditioned on."""
 
@@ -367,6 +370,9 @@ class LocalEvidence:
         self.noise = np.pad(blocks.noise, (0, 1))
         of_each = [range(size)[rows] for rows in blocks.rows]
         self.rows = np.array([*zip(*zip_longest(*of_each, (), fillvalue=size), strict=True)])
+        self.sizes = (self.rows < size).sum(axis=1)
+        doubled = NARROW << np.ceil(np.log2(np.maximum(self.sizes / NARROW, 1))).astype(int)
+        self.padded_to = np.minimum(doubled, self.rows.shape[1])
 
     def features(self, pairs: np.ndarray, names: Sequence[str] = FIRST_NAMES) -> Columns:
         """Columns of pairs that take conditioning sets of their own; `names` are parts of names."""
@@ -396,23 +402,23 @@ class LocalEvidence:
         sets = [question[2] for question in questions]
         most = max(map(len, sets), default=0)
         padded = np.array([[*s, *[-1] * (most - len(s))] for s in sets], int).reshape(len(x), most)
-        rows = self.rows[padded].reshape(len(x), most * self.rows.shape[1])
-        rows.sort(axis=1)  # padding comes last
-        sizes = (rows < len(self.ridge)).sum(axis=1)
+        kinds = np.array([self.sizes[padded].sum(axis=1), self.padded_to[x], self.padded_to[y]])
         answers = np.empty((len(x), 3))
-        for size in np.unique(sizes).tolist():
-            alike = np.flatnonzero(sizes == size)
-            parts = -(-len(alike) * max(size, 1) ** 2 // MOST_NUMBERS)
+        for kind in np.unique(kinds, axis=1).T:
+            size, wide_x, wide_y = kind.tolist()
+            alike = np.flatnonzero((kind == kinds.T).all(axis=1))
+            parts = -(-len(alike) * kind.max().item() ** 2 // MOST_NUMBERS)
             for some in np.array_split(alike, parts):
-                answers[some] = self._alike(x[some], y[some], rows[some, :size])
+                given = np.sort(self.rows[padded[some]].reshape(len(some), -1 if most else 0))
+                own = self.rows[x[some], :wide_x], self.rows[y[some], :wide_y]
+                answers[some] = self._alike(*own, given[:, :size])  # padding comes last
         return answers
 
     def _alike(self, x, y, given) -> np.ndarray:
-        """The answers to questions given equally many rows of correlations."""
+        """The answers to questions given equally many rows; `x` and `y` are rows, padded."""
         b, v, size = self.correlations, self.noise, given.shape[1]
         inner = b[given[:, :, None], given[:, None]]
         inner[:, range(size), range(size)] += self.ridge[given] * math.sqrt(size)
-        x, y = self.rows[x], self.rows[y]
         to_x, to_y = b[given[:, :, None], x[:, None]], b[given[:, :, None], y[:, None]]
         slopes = _solved(inner, np.concatenate([to_x, to_y], axis=2))
         slope_x, slope_y = slopes[:, :, : x.shape[1]], slopes[:, :, x.shape[1] :]

@@ -79,7 +79,9 @@ def plain(request):
     return Plain(request.param)
 
 
-def test_an_association_given_any_set_is_that_of_the_regression(plain):
+@pytest.mark.parametrize("narrow", [1, 2, 32])
+def test_an_association_given_any_set_is_that_of_the_regression(plain, narrow, monkeypatch):
+    monkeypatch.setattr(reading, "NARROW", narrow)
     local = LocalEvidence(plain.blocks, np.ones((7, 7)))
     for s in [(), (2,), (2, 3), (5, 3, 4), (2, 3, 4, 5, 6)]:
         (found,) = local.given([(0, 1, s)])

@@ -132,7 +132,9 @@ def _on_file(full: FullResults, networks, larger, n, epsilon, delta) -> tuple:
     places = product(budgets[-2:], range(60))
     of_fresh = [usual | {"epsilon": budget, "run": run} for budget, run in places]
     few = [case for case in of_fresh if case["run"] < 6 and case["epsilon"] == epsilon]
-    fresh = full.rows("fresh_networks", fresh_case, of_fresh, few=few, compare="F1", again=3)
+    fresh = full.rows(
+        "fresh_networks", fresh_case, of_fresh, few=few, compare="F1", again=3, repeat=4
+    )
     return named.astype({"F1": float}), fresh
 
 
