@@ -327,8 +327,7 @@ def released_fit(marginals: Marginals, family: Sequence[int]) -> FamilyFit:
     own, parents = _noise(marginals, family)
     noise = (own + (table - 1 / levels) ** 2 * parents) / weights**2
     sampling = table * (1 - table) / (marginals.n * weights)
-    variance = np.minimum(sampling + noise, LARGEST_VARIANCE)
-    return FamilyFit(table, variance, weights[..., 0])
+    return FamilyFit(table, np.minimum(sampling + noise, LARGEST_VARIANCE), weights[..., 0])
 
 
 def _noise(marginals, family) -> tuple[float, float]:

@@ -127,8 +127,7 @@ def arrow_confidence(
     if not joined.any():
         return np.zeros(joined.shape)
     odds = collider_log_odds(marginals, joined)
-    graphs = drawn_graphs(joined, forbidden, by_colliders(odds))
-    arcs = completed(graphs, joined, forbidden)
+    arcs = completed(drawn_graphs(joined, forbidden, by_colliders(odds)), joined, forbidden)
     return (arcs & ~arcs.swapaxes(1, 2)).mean(axis=0)
 
 

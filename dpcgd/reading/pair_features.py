@@ -345,8 +345,7 @@ def _given_this(blocks, z, near) -> tuple[np.ndarray, np.ndarray]:
     both = np.outer(open_share, open_share)
     through = to_z**2 @ blurred.T
     q = (inner - to_z @ to_z.T) / np.sqrt(both)
-    variance = (noise + through + through.T) / both + 1 / blocks.n
-    parts = _told(q**2, variance)
+    parts = _told(q**2, (noise + through + through.T) / both + 1 / blocks.n)
     evidence, size = (np.add.reduceat(np.add.reduceat(p, starts, 0), starts, 1) for p in parts)
     return np.arcsinh(evidence), size
 

@@ -134,8 +134,7 @@ def trained_on(name: str) -> Trained:
     The trees of a reading need the features up to the last one that they use. Features of a second
     reading follow those of the first.
     """
-    file = data_folder() / name
-    kept = json.loads(file.read_text())
+    kept = json.loads((data_folder() / name).read_text())
     features, trained = kept.pop("features"), kept.pop("trained")
     trees = {}
     for reading, parts in kept.items():
