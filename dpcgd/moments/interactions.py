@@ -555,6 +555,6 @@ def least_variance(deviation: float, n: int) -> float:
 def covariance_of_contrasts(probabilities: np.ndarray, levels: int) -> np.ndarray:
     """Covariance matrix of a variable's contrasts, for each row of level probabilities."""
     columns = contrasts(levels)
-    products = columns[:, :, None] * columns[:, None, :]
     mean = probabilities @ columns
-    return np.tensordot(probabilities, products, 1) - mean[..., :, None] * mean[..., None, :]
+    squares = (columns.T * probabilities[..., None, :]) @ columns
+    return squares - mean[..., :, None] * mean[..., None, :]
