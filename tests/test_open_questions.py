@@ -26,8 +26,7 @@ def test_every_mark_of_the_page_is_a_number_on_file():
 
 def test_every_question_has_numbers_and_the_page_shows_some_of_each():
     assert NUMBERS.keys() == open_questions.QUESTIONS.keys()
-    shown = {mark.split(".")[0] for mark, _ in pages.NUMBER.findall(PAGE)}
-    assert shown == NUMBERS.keys()
+    assert {mark.split(".")[0] for mark, _ in pages.NUMBER.findall(PAGE)} == NUMBERS.keys()
 
 
 def test_a_number_in_the_prose_is_a_setting():

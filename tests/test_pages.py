@@ -35,8 +35,7 @@ def test_the_home_page_shows_the_stored_results():
 
 @pytest.mark.slow
 def test_a_stored_release_of_the_home_page_comes_out_again():
-    stored = json.loads(home_picture.STORED.read_text())
-    kept = stored["graphs"][home_picture.EPSILONS.index(1.0)]
+    kept = json.loads(home_picture.STORED.read_text())["graphs"][home_picture.EPSILONS.index(1.0)]
     data = load(home_picture.NETWORK, n=home_picture.N, rng=np.random.default_rng(0))
     again = home_picture.released(data, 1.0)
     *drawn, likely = zip(*kept["edges"], strict=True)

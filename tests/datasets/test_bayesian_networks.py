@@ -76,10 +76,9 @@ def test_a_network_has_its_published_size(name):
 
 
 def test_the_checksums_on_file_are_those_of_the_files():
-    lines = (DATA / "networks" / "SHA256SUMS").read_text().splitlines()
     files = (DATA / "networks").glob("*.bif")
     digests = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}" for file in files]
-    assert sorted(lines) == sorted(digests)
+    assert sorted((DATA / "networks" / "SHA256SUMS").read_text().splitlines()) == sorted(digests)
 
 
 needs_pgmpy = pytest.mark.skipif(find_spec("pgmpy") is None, reason="pgmpy is in the book extra")

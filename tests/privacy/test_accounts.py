@@ -145,8 +145,7 @@ def test_conversion_agrees_with_dp_accounting(rho, delta):
 
 
 def their_gaussian_delta(multiplier, epsilon):
-    loss = privacy_loss_mechanism.GaussianPrivacyLoss(multiplier)
-    return loss.get_delta_for_epsilon(epsilon)
+    return privacy_loss_mechanism.GaussianPrivacyLoss(multiplier).get_delta_for_epsilon(epsilon)
 
 
 @settings(seeded, max_examples=100)
@@ -192,8 +191,7 @@ def test_a_filter_never_lets_more_through_than_its_budget(budget, share, wishes)
     if accepted:
         expected = epsilon_of_rho(float(exact), rest)
         assert account.ledger.spent.epsilon == pytest.approx(expected, rel=1e-9, abs=1e-12)
-        their_epsilon = renyi_epsilon(map(their_event, accepted), rest)
-        assert their_epsilon <= budget.epsilon * (1 + 1e-6)
+        assert renyi_epsilon(map(their_event, accepted), rest) <= budget.epsilon * (1 + 1e-6)
 
 
 @settings(seeded, max_examples=100)
@@ -223,8 +221,7 @@ def test_a_gaussian_filter_never_lets_more_through_than_its_budget(budget, wishe
 def test_a_gaussian_filter_allows_all_that_is_safe_and_more_than_a_zcdp_filter(budget):
     rho = GaussianFilter(budget).rho
     assert Filter(budget).rho < rho
-    more = math.sqrt(0.5 / (rho * (1 + 1e-6)))
-    assert their_gaussian_delta(more, budget.epsilon) > budget.delta
+    assert their_gaussian_delta(math.sqrt(0.5 / (rho * (1 + 1e-6))), budget.epsilon) > budget.delta
 
 
 def delta_of_adaptive_run(epsilon, first, second, narrow=1.0):
@@ -395,16 +392,14 @@ def test_no_run_exceeds_its_budget_in_the_books_of_an_independent_accountant(
     if not ledger.events:
         assert ledger.spent == (0, 0)
         return
-    their_events = [their_event(event) for event in ledger.events]
-    assert renyi_epsilon(their_events, budget.delta) <= allowed
+    assert renyi_epsilon([their_event(event) for event in ledger.events], budget.delta) <= allowed
     costs = [dp_event.ZCDpEvent(event.epsilon**2 / 2) for event in ledger.events]
     assert renyi_epsilon(costs, budget.delta) <= ledger.spent.epsilon + 1e-6 * budget.epsilon
     assert loss_distribution_epsilon(ledger.events, budget.delta) <= allowed
 
 
 def test_the_independent_accountants_notice_an_overspent_ledger():
-    budget = Budget(1.0, 1e-6)
-    epsilon = math.sqrt(2 * rho_of_budget(budget) / 20)
+    epsilon = math.sqrt(2 * rho_of_budget(Budget(1.0, 1e-6)) / 20)
     honest = [PureEvent("Laplace", epsilon)] * 20
     overspent = [PureEvent("Laplace", 1.5 * epsilon)] * 20
     for count in (

@@ -52,8 +52,7 @@ def test_what_is_read_is_free(release):
 
 @pytest.mark.slow
 def test_other_knowledge_may_be_tried(release):
-    free = read(release, precision="f1")
-    start, end = sorted(free.skeleton, key=sorted)[0]
+    start, end = sorted(read(release, precision="f1").skeleton, key=sorted)[0]
     apart = Knowledge(forbidden=[(start, end), (end, start)])
     assert frozenset((start, end)) not in read(release, precision="f1", knowledge=apart).skeleton
     forced = read(release, knowledge=Knowledge(required=[(start, end)]))

@@ -253,8 +253,7 @@ def test_a_plan_of_private_graph_has_the_noise_of_its_run(levels):
 @pytest.mark.parametrize("d", [3, 20])
 def test_an_edge_of_half_as_much_again_is_drawn_as_often_as_the_plan_says(d):
     """In 20 runs fewer than 11 of probability .8 come once in 400 such tests, and none here did."""
-    names = [f"v{i}" for i in range(d)]
-    planned = plan_of(dict.fromkeys(names, BIT), 50_000, epsilon=0.5)
+    planned = plan_of(dict.fromkeys([f"v{i}" for i in range(d)], BIT), 50_000, epsilon=0.5)
     r, rng = planned.smallest("v0", "v1"), default_rng(0)
 
     def is_joined(size, run):

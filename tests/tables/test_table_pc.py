@@ -225,8 +225,7 @@ def test_a_run_says_which_levels_it_has_joined():
 
 def test_a_first_look_is_paid_from_the_same_budget_and_only_where_it_is_taken():
     rho = GaussianFilter(Budget(1.0, 1e-6)).rho
-    release = table_pc(MANY, epsilon=1.0, rng=default_rng(1))
-    first, second, *_ = map(zcdp_rho, release.ledger.events)
+    first, second, *_ = map(zcdp_rho, table_pc(MANY, epsilon=1.0, rng=default_rng(1)).ledger.events)
     assert first == pytest.approx(FIRST_LOOK * rho)
     assert second == pytest.approx(shares(5)[0] * (1 - FIRST_LOOK) * rho)
     few = table_pc(ASIA, epsilon=1.0, rng=default_rng(1))

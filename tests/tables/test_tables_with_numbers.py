@@ -166,9 +166,8 @@ class CountsAlone(Counts):
 
 def test_counts_without_records_are_refused_before_anything_is_spent(tmp_path):
     account = dpcgd.open_account(tmp_path / "account.json", epsilon=2.0, delta=1e-6)
-    reserved = account.reserve(epsilon=1.0, delta=1e-7)
     cure = "^'age' is a number, and CountsAlone answers counts"
-    refused(cure, private_graph, CountsAlone(), **reserved)
+    refused(cure, private_graph, CountsAlone(), **account.reserve(epsilon=1.0, delta=1e-7))
     assert [run.system for run in account.runs] == [""]
 
 
@@ -225,8 +224,7 @@ def test_a_number_is_no_category_with_as_many_levels():
     """Shares are those of three and of four levels, noise is that of a score."""
     schema = NORMAL | {"three": list("abc"), "four": list("abcd")}
     schema["x0"] = {"range": [0, 1], "missing": "unknown"}
-    even = {"x0": (3, 1), "three": (2, 1, 1)}
-    planned = dpcgd.plan(schema, 20_000, epsilon=1.0, shares=even)
+    planned = dpcgd.plan(schema, 20_000, epsilon=1.0, shares={"x0": (3, 1), "three": (2, 1, 1)})
     assert planned.smallest("x1", "x2") != pytest.approx(planned.smallest("three", "x2"), rel=0.01)
     assert planned.smallest("x0", "x2") != pytest.approx(planned.smallest("four", "x2"), rel=0.01)
     rarely = dpcgd.plan(schema, 20_000, epsilon=1.0, shares={"x0": (999, 1)})
