@@ -28,8 +28,7 @@ def markdown(text):
 
 def test_the_home_page_shows_the_stored_results():
     stored = json.loads(home_picture.STORED.read_text())
-    rows = home_picture.rows_of_table()
-    assert home_picture.PAGE.read_text() == home_picture.drawn(stored, rows)
+    assert home_picture.PAGE.read_text() == home_picture.drawn(stored, home_picture.rows_of_table())
     assert {"made_by", "date", "versions", "settings"} <= set(stored)
 
 

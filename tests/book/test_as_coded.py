@@ -84,8 +84,8 @@ def test_priv_pc_reads_what_the_code_printed(name, printed):
 
 def test_priv_pc_has_the_noise_of_the_code(monkeypatch):
     noise = with_noise(monkeypatch, Script([0.0, 9.0, 9.0, 0.0, 9.0, -9.0, 0.0, *[-9.0] * 5]))
-    ends = "StopIteration", run, "priv_pc", drawn("earthquake")  # where the script does
-    refused(*ends, kind=RuntimeError)
+    # The run ends where the script does.
+    refused("StopIteration", run, "priv_pc", drawn("earthquake"), kind=RuntimeError)
     rate, moves = optimal_rate(0.5), stats.norm.cdf(6 / math.sqrt(100_000)) - 0.5
     threshold = 2 * moves / math.sqrt(rate) / math.log(1 + math.expm1(0.5) / rate)
     query, examination = 2 * threshold, moves / 0.5

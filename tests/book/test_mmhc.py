@@ -26,9 +26,8 @@ class Separation:
 @pytest.mark.parametrize("dag", [*all_dags(4)][::7])
 def test_neighbours_of_a_known_graph_are_found_by_a_perfect_test(dag):
     true = nx.to_numpy_array(dag.to_undirected(), nodelist=NAMES) > 0
-    np.testing.assert_array_equal(
-        max_min_neighbours(Separation(dag), alpha=0.05, max_order=2), true
-    )
+    near = max_min_neighbours(Separation(dag), alpha=0.05, max_order=2)
+    np.testing.assert_array_equal(near, true)
 
 
 @pytest.mark.slow

@@ -57,7 +57,8 @@ def by_definition(codes, levels, x, parents):
     """The likelihood of x given its parents, a cell of a cross table at a time, and the penalty."""
     frame = pd.DataFrame(codes)
     table = pd.crosstab([frame[v] for v in parents] or [np.zeros(len(frame))], frame[x])
-    both = zip(table.values.flat, table.div(table.sum(axis=1), axis=0).values.flat, strict=True)
+    shares = table.div(table.sum(axis=1), axis=0)
+    both = zip(table.values.flat, shares.values.flat, strict=True)
     gain = sum(count * math.log(share) for count, share in both if count)
     return gain - math.log(len(frame)) / 2 * (levels[x] - 1) * math.prod(levels[v] for v in parents)
 

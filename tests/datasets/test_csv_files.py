@@ -54,9 +54,7 @@ def assert_both_ways_agree(path, schema, **how):
         assert by_arrow == outcome(path, schema, **how)
 
 
-drawn_rows = st.lists(
-    st.tuples(st.sampled_from(WORDS), st.sampled_from(AGES), st.sampled_from(BIT)), min_size=1
-)
+drawn_rows = st.lists(st.tuples(*map(st.sampled_from, (WORDS, AGES, BIT))), min_size=1)
 FORMS = {
     "separator": st.sampled_from([",", ";", "\t", "|", "0"]),
     "encoding": st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),

@@ -150,8 +150,7 @@ def test_looks_and_moments_cost_the_budget_and_have_the_noise_that_was_paid(
     sizes, rng, epsilon = (*sizes, NUMBER), default_rng(seed), 10.0**budget
     weights = rng.multinomial(int(10**size), rng.dirichlet(np.full(20, 0.5)))
     data = as_bits(codes_of(rng, sizes, 20), weights, levels_of(sizes), ())
-    how = {"epsilon": epsilon, "rows_per_person": rows_per_person, "rng": rng}
-    measured = measure_for_edges(data, **how)
+    measured = measure_for_edges(data, epsilon=epsilon, rows_per_person=rows_per_person, rng=rng)
     account, moments = measured.run.account, measured.marginals
     assert account.ledger.spent.epsilon <= epsilon
     assert sum(map(zcdp_rho, account.ledger.events)) <= account.rho

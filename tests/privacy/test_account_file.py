@@ -136,9 +136,7 @@ def test_a_run_that_is_killed_between_spend_and_release_has_spent_its_budget(pat
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_an_account_that_cannot_be_written_stays_and_stops_the_run(
-    account, path, monkeypatch, step
-):
+def test_an_account_that_cannot_be_written_stays_and_stops_a_run(account, path, monkeypatch, step):
     granted, before = account.reserve(epsilon=0.4), path.read_bytes()
     monkeypatch.setattr(os, step, Mock(side_effect=OSError(28, "No space left on device")))
     run = open_run(DATA, rng=default_rng(0), **granted)

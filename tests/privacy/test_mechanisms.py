@@ -55,7 +55,7 @@ def answering(mechanism, **price):
 
 
 def choosing(choice):
-    return lambda look, **how: choice(lambda: look(SCORES_ASKED), epsilon=0.5, **how)
+    return lambda look, **how: choice(lambda: look(SCORES), epsilon=0.5, **how)
 
 
 def releasing(look, sensitivity, **how):
@@ -72,7 +72,7 @@ def asking(rate):
 
 
 INSIDE = math.log(1 + (math.exp(0.5) - 1) / 0.1)
-SCORES_ASKED = [1.0, 7.0, 3.0]
+SCORES = [1.0, 7.0, 3.0]
 SIEVE = [PureEvent("above threshold", 0.5)]
 RUNS = {
     "laplace": answering(laplace, epsilon=0.5),
@@ -87,11 +87,8 @@ TESTED = [PureEvent("distance test", 0.5), ApproximateEvent("tested release", 0.
 STEPS = {
     "laplace": ([PureEvent("Laplace", 0.5)], [("Laplace", 7.0, 6.0)]),
     "gaussian": ([GaussianEvent("Gaussian", 4.0)], [("Gaussian", 7.0, 12.0)]),
-    "exponential": ([BoundedRangeEvent("exponential", 0.5)], [("Gumbel", SCORES_ASKED, 12.0)]),
-    "permute and flip": (
-        [PureEvent("permute and flip", 0.5)],
-        [("exponential", SCORES_ASKED, 12.0)],
-    ),
+    "exponential": ([BoundedRangeEvent("exponential", 0.5)], [("Gumbel", SCORES, 12.0)]),
+    "permute and flip": ([PureEvent("permute and flip", 0.5)], [("exponential", SCORES, 12.0)]),
     "tested release": (TESTED, [("Laplace", 40.0, 2.0), ("Laplace", 7.0, 6.0)]),
     "above threshold": (SIEVE, [("Laplace", q, s) for q, s in ((5.0, 12), (4.0, 24), (4.5, 24))]),
     "above threshold of a sub-sample": (
@@ -261,8 +258,7 @@ def test_above_threshold_pays_once_and_stops_at_its_first_hit():
 # exact chances of the best event. What noise and choices alone show, book/test_audit.py looks at.
 def audited(outputs, others, trials=None):
     """The epsilon shown by outputs on two neighbours that have been drawn already."""
-    streams = [iter(outputs), iter(others)]
-    return empirical_epsilon(next, *streams, trials=trials or len(outputs))
+    return empirical_epsilon(next, iter(outputs), iter(others), trials=trials or len(outputs))
 
 
 LENGTH = 40
@@ -449,18 +445,15 @@ amounts = st.floats(1e-9, 1e9)
 
 
 @given(sensitivity=amounts, epsilon=st.floats(1e-6, 100.0), multiplier=st.floats(1e-2, 1e6))
-def test_by_opendps_own_price_the_noise_is_worth_its_event_and_no_more(
-    sensitivity, epsilon, multiplier
-):
+def test_by_opendps_price_noise_is_worth_its_event_and_no_more(sensitivity, epsilon, multiplier):
     noise = SecureNoise()
-    draws = [
+    for draw, event, price in [
         (noise.laplace, PureEvent("Laplace", epsilon), epsilon),
         (noise.laplace, ApproximateEvent("tested release", epsilon, 1e-9), epsilon),
         (noise.gaussian, GaussianEvent("Gaussian", multiplier), 0.5 / multiplier**2),
         (noise.gumbel_max, BoundedRangeEvent("exponential", epsilon), epsilon**2 / 8),
         (noise.exponential_max, PureEvent("permute and flip", epsilon), epsilon),
-    ]
-    for draw, event, price in draws:
+    ]:
         with pytest.MonkeyPatch.context() as patch:
             made = watched(patch)
             draw(sensitivity, event)

@@ -156,7 +156,8 @@ def plain_gram(data, epsilon, rng):
     x = 2.0 * data.codes - 1
     n, d = x.shape
     u = np.column_stack([np.ones(n), x])
-    deviation = (1 + d) / n / math.sqrt(2 * GaussianFilter(Budget(epsilon, 1e-6)).rho) * (1 + 1e-9)
+    rho = GaussianFilter(Budget(epsilon, 1e-6)).rho
+    deviation = (1 + d) / n / math.sqrt(2 * rho) * (1 + 1e-9)
     noisy = u.T @ u / n
     places = [(i, j) for i in range(d + 1) for j in range(i, d + 1)][1:]
     for (i, j), z in zip(places, rng.normal(scale=deviation, size=len(places)), strict=True):

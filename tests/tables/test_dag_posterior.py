@@ -167,8 +167,7 @@ def test_too_large_a_table_is_refused_before_anything_is_spent():
 @pytest.mark.parametrize("epsilon", [1e-120, 1e-290])
 def test_an_epsilon_that_buys_only_noise_is_refused_before_it_is_spent(epsilon):
     data, account = load("cancer", n=9, rng=default_rng(0)), BasicFilter(Budget(1.0, 1e-6))
-    how = {"epsilon": epsilon, "account": account, "noise": None}
-    refused("take a larger one", measure_table, data, **how)
+    refused("take a larger one", measure_table, data, epsilon=epsilon, account=account, noise=None)
     assert not account.ledger.events
     refused("take a larger one", dag_posterior, data, epsilon=epsilon, delta=0.01)
 

@@ -109,9 +109,8 @@ def test_a_frame_has_the_worst_of_what_can_be_conditioned_on():
     planned = plan(LEVELS, 10_000, epsilon=0.5, shares={"d": (1, 1, 1, 1, 16)})
     for row in planned.to_frame().itertuples():
         others = [v for v in LEVELS if v not in (row.x, row.y)]
-        given_one = [planned.smallest(row.x, row.y, [v]) for v in others]
         assert row.correlation == planned.smallest(row.x, row.y)
-        assert row.partial_correlation == max(given_one)
+        assert row.partial_correlation == max(planned.smallest(row.x, row.y, [v]) for v in others)
         assert row.partial_correlation > row.correlation
         assert planned.power_of(row.correlation, row.x, row.y) == pytest.approx(0.8)
         assert row.order_0 == row.order_1 == row.order_2 == 1

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.random import default_rng
-from people import refused
+from people import read_back, refused
 from scipy.stats import chi2
 
 import dpcgd
@@ -136,8 +136,7 @@ def test_a_secure_run_needs_no_seed():
 
 def test_what_a_release_can_do_it_does_with_numbers(tmp_path):
     release = released()
-    release.save(tmp_path / "receipt.json")
-    again = dpcgd.read_release(tmp_path / "receipt.json")
+    again = read_back(release, tmp_path / "receipt.json")
     assert again == release
     assert dpcgd.check_receipt(tmp_path / "receipt.json").epsilon <= 1.0
     for v, number in release.marginals.numbers.items():
@@ -155,9 +154,8 @@ def test_what_a_release_can_do_it_does_with_numbers(tmp_path):
 
 @pytest.mark.parametrize("system", ["table_pc", "priv_pc", "em_pc", "curate_pc", "dag_posterior"])
 def test_systems_for_categories_refuse_numbers_and_say_what_to_do(system):
-    how = {"epsilon": 1.0, "rng": default_rng(0)}
     cure = r"^'age' is a number.*data\.binned\(5\)"
-    refused(cure, check_run, getattr(dpcgd, system), SCHEMA, 1000, **how)
+    refused(cure, check_run, getattr(dpcgd, system), SCHEMA, 1000, epsilon=1.0, rng=default_rng(0))
 
 
 class CountsAlone(Counts):
