@@ -32,8 +32,7 @@ def colliders(dag):
 def equivalence_classes(size):
     classes = defaultdict(list)
     for dag in all_dags(size):
-        skeleton = frozenset(map(frozenset, dag.edges))
-        classes[skeleton, colliders(dag)].append(dag)
+        classes[frozenset(map(frozenset, dag.edges)), colliders(dag)].append(dag)
     return list(classes.values())
 
 

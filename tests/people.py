@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpcgd import Dataset, read_csv
+from dpcgd import Dataset, read_csv, read_release
 from dpcgd.privacy.sealed_file import digest_of
 
 BIT = ["0", "1"]
@@ -45,6 +45,12 @@ def refused(cure, call, *given, kind=ValueError, **settings):
     with pytest.raises(kind, match=cure) as error:
         call(*given, **settings)
     assert "\n" not in str(error.value)
+
+
+def read_back(release, path):
+    """A release as its receipt has it, which is written there."""
+    release.save(path)
+    return read_release(path)
 
 
 def resealed(path, change=lambda content: None):

@@ -28,15 +28,13 @@ def markdown(text):
 
 def test_the_home_page_shows_the_stored_results():
     stored = json.loads(home_picture.STORED.read_text())
-    rows = home_picture.rows_of_table()
-    assert home_picture.PAGE.read_text() == home_picture.drawn(stored, rows)
+    assert home_picture.PAGE.read_text() == home_picture.drawn(stored, home_picture.rows_of_table())
     assert {"made_by", "date", "versions", "settings"} <= set(stored)
 
 
 @pytest.mark.slow
 def test_a_stored_release_of_the_home_page_comes_out_again():
-    stored = json.loads(home_picture.STORED.read_text())
-    kept = stored["graphs"][home_picture.EPSILONS.index(1.0)]
+    kept = json.loads(home_picture.STORED.read_text())["graphs"][home_picture.EPSILONS.index(1.0)]
     data = load(home_picture.NETWORK, n=home_picture.N, rng=np.random.default_rng(0))
     again = home_picture.released(data, 1.0)
     *drawn, likely = zip(*kept["edges"], strict=True)

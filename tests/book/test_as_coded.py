@@ -69,8 +69,7 @@ def test_every_version_claims_and_does_not_promise(name, chosen):
 @pytest.mark.parametrize("name", ["earthquake", "cancer"])
 def test_em_pc_reads_what_the_code_printed(name):
     # The code was run once at epsilon 1, where its noise decides nothing: 31.2 on both networks.
-    release = run("em_pc", drawn(name))
-    assert release.ledger.spent.epsilon == pytest.approx(31.2, abs=0.05)
+    assert run("em_pc", drawn(name)).ledger.spent.epsilon == pytest.approx(31.2, abs=0.05)
 
 
 PRINTED = ("earthquake", 20.1), ("cancer", 31.5), ("asia", 41.8), ("survey", 31.5)
@@ -84,10 +83,9 @@ def test_priv_pc_reads_what_the_code_printed(name, printed):
 
 
 def test_priv_pc_has_the_noise_of_the_code(monkeypatch):
-    answers = [0.0, 9.0, 9.0, 0.0, 9.0, -9.0, 0.0, *[-9.0] * 5]
-    noise = with_noise(monkeypatch, Script(answers))
-    ends = "StopIteration", run, "priv_pc", drawn("earthquake")  # where the script does
-    refused(*ends, kind=RuntimeError)
+    noise = with_noise(monkeypatch, Script([0.0, 9.0, 9.0, 0.0, 9.0, -9.0, 0.0, *[-9.0] * 5]))
+    # The run ends where the script does.
+    refused("StopIteration", run, "priv_pc", drawn("earthquake"), kind=RuntimeError)
     rate, moves = optimal_rate(0.5), stats.norm.cdf(6 / math.sqrt(100_000)) - 0.5
     threshold = 2 * moves / math.sqrt(rate) / math.log(1 + math.expm1(0.5) / rate)
     query, examination = 2 * threshold, moves / 0.5
@@ -122,9 +120,8 @@ def test_svt_pc_has_the_noise_of_paper_or_code(monkeypatch, chosen, constant, qu
 def test_strata_in_which_a_variable_is_constant_are_left_out():
     varied = np.array([[30, 10], [5, 40]])
     constant, few = np.array([[7, 9], [0, 0]]), np.array([[1, 0], [0, 1]])
-    alone = coded.p_where_both_vary(varied)
     both = coded.p_where_both_vary(np.stack([varied, constant, few], axis=-1))
-    assert both == pytest.approx(alone, rel=1e-12)
+    assert both == pytest.approx(coded.p_where_both_vary(varied), rel=1e-12)
     assert math.isnan(coded.p_where_both_vary(constant[..., None]))
 
 
@@ -133,8 +130,7 @@ def test_strata_in_which_a_variable_is_constant_are_left_out():
 def test_the_best_number_of_deletions_is_that_of_the_independent_ones(rows):
     # Scores and p-values that belong together: independent is above zero.
     scores = np.array([abs(score) + 2 if apart else -abs(score) - 2 for score, apart in rows])
-    p_values = np.where(scores > 0, 0.9, 0.0)
-    utilities = coded.num_sig(scores, p_values, 0.1)
+    utilities = coded.num_sig(scores, np.where(scores > 0, 0.9, 0.0), 0.1)
     apart = int((scores > 0).sum())
     assert len(utilities) == len(scores)
     assert utilities.max() == utilities[min(apart, len(scores) - 1)]
@@ -217,21 +213,18 @@ def test_in_the_grey_zone_the_code_keeps_and_the_paper_tosses_a_coin():
 
 
 def test_noleaks_adds_up_its_gradients_and_a_price_for_raw_records():
-    data = drawn("cancer", 10_000)
-    release = run("noleaks", data, epsilon=0.5, delta=1e-5)
+    release = run("noleaks", drawn("cancer", 10_000), epsilon=0.5, delta=1e-5)
     count = len(release.ledger.events)
     assert count > 100
     raw = math.log(10_001 / 9_001)
-    expected = 0.5 * count + raw, 1e-5 * count + 0.1
-    assert release.ledger.spent == pytest.approx(expected, rel=1e-9)
+    assert release.ledger.spent == pytest.approx((0.5 * count + raw, 1e-5 * count + 0.1), rel=1e-9)
 
 
 @pytest.mark.parametrize("chosen", [coded.NOLEAKS_AS_PRINTED, coded.SCHEDULE_AS_PRINTED])
 def test_as_printed_all_gradients_share_the_total(chosen):
     release = run("noleaks", drawn("asia"), epsilon=2.0, delta=1e-9, settings=chosen)
     assert len(release.ledger.events) == 30
-    raw = math.log(100_001 / 99_001)
-    assert release.ledger.spent.epsilon == pytest.approx(2.0 + raw, rel=1e-9)
+    assert release.ledger.spent.epsilon == pytest.approx(2.0 + math.log(100_001 / 99_001), rel=1e-9)
 
 
 LISTS = [("asia", 10, 6), ("cancer", 4, 4), ("earthquake", 4, 4), ("survey", 6, 4)]

@@ -57,8 +57,7 @@ def test_the_optimal_rate_has_the_least_noise_of_all_allowed():
     rates = np.linspace(0.05, 1, 20_001)
     for epsilon in (0.01, 0.1, 0.5, 1.0, 1.5, 3.0):
         noise = np.sqrt(1 / rates) / np.log1p(np.expm1(epsilon) / rates)
-        best = published.optimal_rate(epsilon)
-        assert best == pytest.approx(rates[noise.argmin()], abs=1e-4)
+        assert published.optimal_rate(epsilon) == pytest.approx(rates[noise.argmin()], abs=1e-4)
 
 
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-9, 1.0, 1e9, sys.float_info.max])
@@ -67,11 +66,10 @@ def test_the_optimal_rate_is_a_rate(epsilon):
 
 
 VERSIONS = [(name, {}) for name in ("svt_pc", "priv_pc", "em_pc", "curate_pc", "noleaks")]
-STATISTIC = {"statistic": KendallZ()}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "statistic"), [*VERSIONS, ("svt_pc", STATISTIC)])
+@pytest.mark.parametrize(("name", "statistic"), [*VERSIONS, ("svt_pc", {"statistic": KendallZ()})])
 def test_a_published_version_claims_and_does_not_promise(name, statistic):
     data = load("earthquake", n=300, rng=default_rng(0))
     system = getattr(published, f"published_{name}")
@@ -98,8 +96,7 @@ def removals(table, alpha):
 def test_flips_are_the_greedy_removals(shape):
     rng, flips = default_rng(3), published.PublishedFlips(alpha=0.05)
     for _ in range(15):
-        share = rng.dirichlet(np.full(math.prod(shape), 0.7))
-        table = rng.multinomial(60, share).reshape(shape)
+        table = rng.multinomial(60, rng.dirichlet(np.full(math.prod(shape), 0.7))).reshape(shape)
         found = flips.value(table)
         # Ties between cells may be broken otherwise after rounding: a step more or less.
         assert abs(found - removals(table, 0.05)) <= 1

@@ -47,8 +47,7 @@ def test_columns_are_shuffled_with_their_ranges_and_the_truth_stays():
         orders.add(pair.variables)
         assert set(pair.truth.edges) == {("x", "y")}
         assert pair.levels["x"] == plain.levels["x"]
-        at = pair.variables.index("x")
-        assert np.array_equal(pair.codes[:, at], plain.codes[:, 0])
+        assert np.array_equal(pair.codes[:, pair.variables.index("x")], plain.codes[:, 0])
     assert orders == {("x", "y"), ("y", "x")}
 
 

@@ -49,8 +49,7 @@ def cubic_error(cause, effect):
 def spacing_entropy(values):
     values = sorted((values - values.mean()) / values.std())
     gaps = [b - a for a, b in itertools.pairwise(values)]
-    known = sum(math.log(gap) for gap in gaps if gap > 0) / len(gaps)
-    return known + psi(len(values)) - psi(1)
+    return sum(math.log(gap) for gap in gaps if gap > 0) / len(gaps) + psi(len(values)) - psi(1)
 
 
 def bin_of(z):
@@ -69,8 +68,7 @@ def conditional_spread(cause, effect):
     shapes = [shape(group, effect) for group in groups if len(group) > 12]
     if not shapes:
         return 0.0
-    mean = np.mean(shapes, axis=0)
-    return np.std(np.array(shapes) - mean)
+    return np.std(np.array(shapes) - np.mean(shapes, axis=0))
 
 
 def shape(group, effect):
@@ -111,8 +109,7 @@ def test_igci_compares_two_entropies(pair):
 @given(pairs())
 def test_cds_compares_the_spreads_of_conditional_shapes(pair):
     x, y = pair
-    expected = conditional_spread(y, x) - conditional_spread(x, y)
-    assert cds(x, y) == pytest.approx(expected, abs=1e-9)
+    assert cds(x, y) == pytest.approx(conditional_spread(y, x) - conditional_spread(x, y), abs=1e-9)
 
 
 def test_cds_without_a_full_bin_says_nothing():

@@ -23,8 +23,7 @@ def test_without_noise_every_edge_comes_again():
 
 @pytest.mark.slow
 def test_shares_are_of_the_runs_and_cover_the_released_edges():
-    data = load("asia", rng=default_rng(0))
-    release = table_pc(data, epsilon=0.3, rng=default_rng(1))
+    release = table_pc(load("asia", rng=default_rng(0)), epsilon=0.3, rng=default_rng(1))
     found = edge_confidence(release, runs=20, rng=default_rng(2))
     assert found == edge_confidence(release, runs=20, rng=default_rng(2))
     assert release.graph.skeleton <= set(found)

@@ -41,8 +41,7 @@ def test_every_private_system_of_the_book_passes(system):
 
 
 def test_what_stands_apart_and_what_is_read_off():
-    cure = "published-Kendall says 'claimed, not proved'"
-    refused(cure, check_entry, KNOWN["published-Kendall"])
+    refused("published-Kendall says 'claimed, not proved'", check_entry, KNOWN["published-Kendall"])
     refused("stands apart", check_entry, KNOWN["RECI"])
     assert set(check_entry(KNOWN["k-RR-RECI"])) == {"channel"}
 
@@ -51,8 +50,7 @@ def test_what_stands_apart_and_what_is_read_off():
 
 
 def entry_refused(run, why, protects="everyone", trials=20):
-    entry = PairSystem("x", "y", "proved", run, protects=protects)
-    refused(why, check_entry, entry, trials=trials)
+    refused(why, check_entry, PairSystem("x", "y", "proved", run, protects=protects), trials=trials)
 
 
 LOSSES = {"histogram": r"2\.00", "HSIC-test-half": r"1\.1"}
@@ -97,8 +95,7 @@ def looks_past(pair, *, epsilon, delta, rng):
 
 
 def says_more(pair, **how):
-    release = histogram_anm(pair, **how)
-    return replace(release, confidence=float(pair.scaled.mean()))
+    return replace(histogram_anm(pair, **how), confidence=float(pair.scaled.mean()))
 
 
 def forgets_its_promise(pair, **how):
@@ -152,5 +149,4 @@ def test_a_neighbour_differs_in_one_protected_record_and_the_rest_is_public(syst
     for one, other in probe.couples(rng):
         assert set(np.flatnonzero((one.codes != other.codes).any(axis=1))) <= {0}
         assert one.levels == other.levels == data.levels
-    half = system.protects == "test half"
-    assert probe.protected(301, 5).sum() == (151 if half else 301)
+    assert probe.protected(301, 5).sum() == (151 if system.protects == "test half" else 301)

@@ -67,8 +67,7 @@ def packaged_round(z, moves, epsilon, rng):
     sieve = AboveThreshold(0.0, sensitivity=1.0, **paid)
     for k, below in enumerate((3 - np.abs(z)) / moves):
         if sieve.above(lambda below=below: below):
-            examined = laplace(lambda below=below: below, sensitivity=1.0, **paid)
-            return k if examined >= 0 else None
+            return k if laplace(lambda below=below: below, sensitivity=1.0, **paid) >= 0 else None
     return None
 
 
@@ -135,8 +134,7 @@ def packaged_run(d, p_value, measure, rho):
     measure([*itertools.combinations(range(d), 2)], 0.6 * rho)
     prices = iter([0.4 * 0.4 * rho, 0.8 * 0.6 * 0.4 * rho])
     account = SimpleNamespace(share=lambda part: next(prices))
-    names = [str(v) for v in range(d)]
-    found = search_again(Asked(p_value, measure), account, names, max_order=1)
+    found = search_again(Asked(p_value, measure), account, [str(v) for v in range(d)], max_order=1)
     return [tuple(map(int, pair)) for pair in found.graph.skeleton]
 
 
@@ -152,8 +150,7 @@ def packaged_parts(one, other):
 
 
 def packaged_reader(examples, releases):
-    likely = map(edge_probabilities, releases)
-    return [own[np.triu_indices(len(own), 1)] for own in likely]
+    return [own[np.triu_indices(len(own), 1)] for own in map(edge_probabilities, releases)]
 
 
 def packaged_arrows(r, v, joined):

@@ -22,8 +22,7 @@ ORDERS = list(itertools.permutations(range(4)))
 
 def four_columns(seed, n=25):
     """So few records that many DAGs stay probable."""
-    rng = np.random.default_rng(seed)
-    values = rng.normal(size=(n, 4))
+    values = np.random.default_rng(seed).normal(size=(n, 4))
     values[:, 2] += 0.7 * values[:, 0] + 0.5 * values[:, 1]
     values[:, 3] += 0.4 * values[:, 2]
     return BGe.from_values(values, NAMES)
@@ -81,8 +80,7 @@ BLIND = SimpleNamespace(d=4, log_p=lambda x, y, given: 0.0)
 
 
 def test_the_space_grows_until_the_best_dag_is_in_it():
-    rng = np.random.default_rng(4)
-    values = rng.normal(size=(2000, 4))
+    values = np.random.default_rng(4).normal(size=(2000, 4))
     values[:, 3] += values[:, :3].sum(axis=1)  # three parents, one more a round
     score = BGe.from_values(values, NAMES)
     once = chains.order_mcmc(score, np.zeros((4, 4), bool), rng=np.random.default_rng(0))

@@ -74,8 +74,7 @@ def test_degrees_of_freedom_are_those_of_the_levels_that_occur():
 
 
 def test_g_square_refuses_a_table_that_is_too_large_and_then_separates_nothing():
-    codes = np.random.default_rng(4).integers(0, 10, (900, 3))
-    test = GSquare(records(codes, (10, 10, 10)))
+    test = GSquare(records(np.random.default_rng(4).integers(0, 10, (900, 3)), (10, 10, 10)))
     assert test.log_p(0, 1, (2,)) == -math.inf
     assert not Level(test, 0.05).separates(0, 1, (2,))
     assert test.log_p(0, 1, ()) > -20
@@ -85,8 +84,7 @@ def test_g_square_refuses_a_table_that_is_too_large_and_then_separates_nothing()
 def test_pc_on_codes_has_the_skeleton_of_causal_learn(alpha):
     peer = pytest.importorskip("causallearn.search.ConstraintBased.PC")
     codes = load_sample("sachs_icam2").binned(10).codes.astype(float)
-    test = FisherZ.from_values(codes)
-    ours = search(Level(test, alpha), range(11), max_order=11).graph.arcs
+    ours = search(Level(FisherZ.from_values(codes), alpha), range(11), max_order=11).graph.arcs
     theirs = peer.pc(codes, alpha, "fisherz", stable=True, show_progress=False).G.graph
     np.testing.assert_array_equal(ours | ours.T, theirs != 0)
 

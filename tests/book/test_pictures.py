@@ -17,8 +17,7 @@ BIT = ["no", "yes"]
 def test_the_picture_of_a_plan_has_its_numbers():
     schema = {"smoke": BIT, "cough": ["never", "seldom", "often"], "age": BIT, "one": ["only"]}
     planned = plan(schema, 1000, epsilon=2.0)
-    axes = comparisons.plan(planned).axes[0]
-    shown = {text.get_text() for text in axes.texts}
+    shown = {text.get_text() for text in comparisons.plan(planned).axes[0].texts}
     expected = f"{planned.smallest('smoke', 'cough'):.2g}".lstrip("0")
     assert {expected, "none"} <= shown
 

@@ -33,8 +33,7 @@ def test_likelihood_never_falls_and_ends_within_the_gap():
     near, nearer = (reconstruct(REPORTS, MECHANISM, gap=gap) for gap in (5.0, 1e-3))
     assert (np.diff(nearer.log_likelihoods) > -1e-9).all()
     assert len(near.log_likelihoods) < len(nearer.log_likelihoods)
-    better = nearer.log_likelihoods[-1] - near.log_likelihoods[-1]
-    assert 0 <= better <= near.gap <= 5.0
+    assert 0 <= nearer.log_likelihoods[-1] - near.log_likelihoods[-1] <= near.gap <= 5.0
 
 
 def test_axis_by_axis_is_the_dense_update():

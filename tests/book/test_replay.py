@@ -57,8 +57,7 @@ def test_strangers_are_asked_for_what_follows_too(monkeypatch):
 @pytest.mark.parametrize("name", replays.SYSTEMS)
 def test_every_loss_between_neighbours_is_paid_for(name):
     """Prices are nearly reached, so with half of the noise this fails."""
-    found = replays.attacked(name, pairs=PAIRS.get(name, 1000), strangers=20)
-    assert 0.75 < found.worst <= 1
+    assert 0.75 < replays.attacked(name, pairs=PAIRS.get(name, 1000), strangers=20).worst <= 1
 
 
 @pytest.mark.parametrize("name", replays.SYSTEMS)
@@ -102,8 +101,7 @@ def by_laplace(data):
 
 
 def test_a_tested_release_has_a_delta_besides_its_price():
-    draws = [Draw("Laplace", 0.5, 1.0), Draw("tested release", 3.0, 1.0)]
-    assert worst(draws) == 0.5
+    assert worst([Draw("Laplace", 0.5, 1.0), Draw("tested release", 3.0, 1.0)]) == 0.5
 
 
 def test_a_second_draw_for_one_payment_is_found(monkeypatch):

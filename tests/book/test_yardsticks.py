@@ -56,8 +56,7 @@ def test_a_row_without_privacy_comes_out_again(system, network, n, run):
 def by_definition(codes, levels, x, parents):
     """The likelihood of x given its parents, a cell of a cross table at a time, and the penalty."""
     frame = pd.DataFrame(codes)
-    given = [frame[v] for v in parents] or [np.zeros(len(frame))]
-    table = pd.crosstab(given, frame[x])
+    table = pd.crosstab([frame[v] for v in parents] or [np.zeros(len(frame))], frame[x])
     shares = table.div(table.sum(axis=1), axis=0)
     both = zip(table.values.flat, shares.values.flat, strict=True)
     gain = sum(count * math.log(share) for count, share in both if count)
@@ -175,8 +174,7 @@ def test_a_square_of_every_cell_is_the_distance_from_all_tables(without_mbi):
 def test_tables_of_a_model_are_those_of_the_product_of_its_factors(without_mbi):
     rng, levels = np.random.default_rng(0), (2, 3, 2, 4)
     fit = synthetic.Fit(levels, 100)
-    cliques = [(0,), (1, 2), (0, 2, 3)]
-    fit.model = types.SimpleNamespace(potentials=factors(rng, levels, cliques))
+    fit.model = types.SimpleNamespace(potentials=factors(rng, levels, [(0,), (1, 2), (0, 2, 3)]))
     cells = np.zeros(levels)
     for clique, factor in fit.model.potentials.items():
         cells += np.expand_dims(factor.values, [v for v in range(4) if v not in clique])

@@ -70,8 +70,7 @@ def test_nothing_to_plan_or_to_spend_is_refused():
 def test_a_failing_optimiser_leaves_the_feasible_start(monkeypatch):
     failed = SimpleNamespace(success=False)
     monkeypatch.setattr("dpcgd.constraint.curate_pc.minimize", lambda *_, **__: failed)
-    starts = curate._starts(np.array([10, 90]), 0.02, concentrated)
-    best = min(starts, key=Surrogate(60.0).value)
+    best = min(curate._starts(np.array([10, 90]), 0.02, concentrated), key=Surrogate(60.0).value)
     assert allocate([10, 90], 0.02, Surrogate(60.0), concentrated) == pytest.approx(best)
 
 
@@ -120,8 +119,7 @@ def test_the_plan_sees_released_facts_only():
     assert seen[0][1].sum() == 8 * 7
     at_order = {frozenset(pair): len(s) for pair, s in found.separating_sets.items()}
     for order, joined in seen:
-        gone = sum(k < order for k in at_order.values())
-        assert np.triu(joined).sum() == 28 - gone
+        assert np.triu(joined).sum() == 28 - sum(k < order for k in at_order.values())
 
 
 def test_an_order_that_noise_would_decide_is_not_begun():
@@ -199,8 +197,7 @@ def test_a_slope_and_a_probability_are_refused_otherwise(bad):
 
 @pytest.mark.slow
 def test_numbers_of_questions_are_floats_however_many():
-    joined = ~np.eye(1100, dtype=bool)
-    assert np.isfinite(guessed_questions(joined, 0, 1)).all()
+    assert np.isfinite(guessed_questions(~np.eye(1100, dtype=bool), 0, 1)).all()
     assert guessed_questions(np.zeros((3, 3), bool), 0, 1).tolist() == [0, 0]
 
 

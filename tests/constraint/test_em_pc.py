@@ -49,14 +49,12 @@ def test_the_best_count_is_the_number_of_scores_above_0(values):
 def test_count_scores_move_no_more_than_the_scores(values, data):
     moves = [data.draw(st.floats(-1, 1)) for _ in values]
     moved = [value + move for value, move in zip(values, moves, strict=True)]
-    change = np.abs(count_scores(moved) - count_scores(values)).max()
-    assert change <= max(map(abs, moves)) + 1e-12
+    assert np.abs(count_scores(moved) - count_scores(values)).max() <= max(map(abs, moves)) + 1e-12
 
 
 def test_without_noise_the_pairs_that_any_set_separates_go_by_their_best_set():
     data = load("cancer", n=50_000, rng=default_rng(0))
-    oracle = oracle_for(data, plenty(), Silent())
-    found = search(oracle, data.variables)
+    found = search(oracle_for(data, plenty(), Silent()), data.variables)
     tables, z = Tables(data), KendallZ()
     at = {name: i for i, name in enumerate(data.variables)}
     for pair, given_names in found.separating_sets.items():
@@ -130,8 +128,7 @@ def test_the_price_is_a_share_of_the_rest(choose, event):
 def test_nothing_is_looked_at_before_it_is_paid_for():
     data = load("asia", n=1_000, rng=default_rng(0))
 
-    account = Filter(Budget(0.01, 1e-6))
-    settings = KendallZ(), lambda *_: 5.0, exponential, 0.0, account, Silent()
+    settings = KendallZ(), lambda *_: 5.0, exponential, 0.0, Filter(Budget(0.01, 1e-6)), Silent()
     oracle = ExponentialOracle(Blind(data), *settings)
     begun(oracle, [(0, 1)])
     refused("would exceed", oracle.separates, 0, 1, (), kind=BudgetSpent)

@@ -196,10 +196,8 @@ RATES = (1000, 0.25), (51, 0.5), (60, 0.36), (23, 0.9), (50, 0.99), (333, 0.35)
 def test_the_sieve_is_as_private_as_it_paid_for_on_the_sample_that_it_takes(n, rate):
     # Balle et al. (2018) need the fraction of the records that are really looked at.
     tables, noise = WatchedTables(n), Script([0.0, -1.0])
-    oracle = sieve_oracle(noise, tables=tables, rate=rate)
-    oracle.separates(0, 1, ())
-    taken = dict(tables.looks).get("subsample", n)
-    allowed = before_amplification(0.2, taken / n)
+    sieve_oracle(noise, tables=tables, rate=rate).separates(0, 1, ())
+    allowed = before_amplification(0.2, dict(tables.looks).get("subsample", n) / n)
     assert noise.calls[0][1] >= 2 / allowed * (1 - 1e-12)
     assert noise.calls[1][1] >= 4 / allowed * (1 - 1e-12)
 

@@ -76,10 +76,9 @@ def test_a_network_has_its_published_size(name):
 
 
 def test_the_checksums_on_file_are_those_of_the_files():
-    lines = (DATA / "networks" / "SHA256SUMS").read_text().splitlines()
     files = (DATA / "networks").glob("*.bif")
     digests = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}" for file in files]
-    assert sorted(lines) == sorted(digests)
+    assert sorted((DATA / "networks" / "SHA256SUMS").read_text().splitlines()) == sorted(digests)
 
 
 needs_pgmpy = pytest.mark.skipif(find_spec("pgmpy") is None, reason="pgmpy is in the book extra")
@@ -122,10 +121,9 @@ def contraction(model):
 
 def compared(data, marginal, variables):
     """Number of cells of one exact marginal, each compared with its count in the sample."""
-    columns = [data.codes[:, data.variables.index(v)] for v in variables]
     chance = np.clip(marginal(variables), 0, 1)
     counts = np.zeros(chance.shape, int)
-    np.add.at(counts, tuple(columns), 1)
+    np.add.at(counts, tuple(data.codes[:, data.variables.index(v)] for v in variables), 1)
     below, above = binom.cdf(counts, data.n, chance), binom.sf(counts - 1, data.n, chance)
     worst = np.minimum(below, above).min()
     assert worst > CELL_ALARM / 2, f"{variables}: {counts / data.n} sampled, {chance} exact"
@@ -363,14 +361,11 @@ def test_what_is_written_is_read_back(tmp_path, name):
     assert text.count("standard errors 0.013, 0.013") == text.count("//")
 
 
-ODD = {
-    "age, years": ("15 to 25", "(25,50]", "a, b", "x;y", "p{q}", "// no"),
-    "é; {0} | b": ("yes", "n o"),
-}
+AGE, OTHER = "age, years", "é; {0} | b"
+ODD = {AGE: ("15 to 25", "(25,50]", "a, b", "x;y", "p{q}", "// no"), OTHER: ("yes", "n o")}
 CHANCES = np.array([[0.1, 0.9], [0.25, 0.75], [1e-7, 1 - 1e-7], [0, 1], [1, 0], [0.5, 0.5]])
 SHARES = np.array([0.5, 0.25, 0.125, 0.0625, 0.03125, 0.03125])
-PARENTS = {"age, years": (), "é; {0} | b": ("age, years",)}
-STRANGE = Network("my net", ODD, PARENTS, {"age, years": SHARES, "é; {0} | b": CHANCES})
+STRANGE = Network("my net", ODD, {AGE: (), OTHER: (AGE,)}, {AGE: SHARES, OTHER: CHANCES})
 
 
 def test_any_name_and_level_is_written_so_that_it_is_read_back(tmp_path):

@@ -112,5 +112,4 @@ def test_two_records_reach_it():
 
 
 def test_without_length_there_is_nothing_to_add():
-    zeros = [np.zeros((k, 1)) for k in LEVELS]
-    assert not data_of(10).clipped_sums(zeros, bound=0.0).any()
+    assert not data_of(10).clipped_sums([np.zeros((k, 1)) for k in LEVELS], bound=0.0).any()

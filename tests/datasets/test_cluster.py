@@ -51,8 +51,7 @@ def survey(tmp_path_factory):
     folder = tmp_path_factory.mktemp("survey")
     for i, part in enumerate(np.array_split(np.arange(len(frame)), 10)):
         frame.iloc[part].to_parquet(folder / f"{i}.parquet", index=False)
-    schema = {**data.levels, "wide": [str(k) for k in range(900)]}
-    return folder, Dataset.from_pandas(frame, schema)
+    return folder, Dataset.from_pandas(frame, {**data.levels, "wide": [str(k) for k in range(900)]})
 
 
 def kill_one(client, which=0):

@@ -176,8 +176,7 @@ def test_tables_of_many_cells_are_counted_by_a_look_at_every_record(levels, n, s
         patch.setattr("dpcgd.datasets.bit_columns.CHUNK", 64)
         tables, asked = Tables(data), [some(rng, data) for _ in range(6)]
         found = [*tables.counts_many(asked), *map(tables.counts, asked)]
-        sample = tables.subsample(np.arange(0, n, 2))
-        assert sample.counts(asked[0]).sum() == len(range(0, n, 2))
+        assert tables.subsample(np.arange(0, n, 2)).counts(asked[0]).sum() == len(range(0, n, 2))
     for table, variables in zip(found, asked * 2, strict=True):
         np.testing.assert_array_equal(table, brute(data, variables))
 
@@ -228,9 +227,8 @@ def test_batches_of_any_size_give_the_bits_of_the_whole(levels, sizes, on_disk, 
 @pytest.mark.parametrize("most_bytes", [0, 10**6])
 @pytest.mark.parametrize("n", [99, 101])
 def test_records_that_are_too_many_or_too_few_are_noticed(n, most_bytes):
-    batch = [np.zeros(100, np.int8)] * 2
     cure = "there are other records than at first; let nobody write"
-    people.refused(cure, pack, [batch], (2, 2), n, most_bytes=most_bytes)
+    people.refused(cure, pack, [[np.zeros(100, np.int8)] * 2], (2, 2), n, most_bytes=most_bytes)
 
 
 # --- more records than single precision or four bytes can hold

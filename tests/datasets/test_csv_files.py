@@ -54,9 +54,7 @@ def assert_both_ways_agree(path, schema, **how):
         assert by_arrow == outcome(path, schema, **how)
 
 
-drawn_rows = st.lists(
-    st.tuples(st.sampled_from(WORDS), st.sampled_from(AGES), st.sampled_from(BIT)), min_size=1
-)
+drawn_rows = st.lists(st.tuples(*map(st.sampled_from, (WORDS, AGES, BIT))), min_size=1)
 FORMS = {
     "separator": st.sampled_from([",", ";", "\t", "|", "0"]),
     "encoding": st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
@@ -96,10 +94,9 @@ def test_both_ways_agree_on_any_text(tmp_path_factory, pieces, block, whole_sche
     path = tmp_path_factory.mktemp("csv") / "people.csv"
     path.write_bytes(("word,age,bit\n" + "".join(pieces)).encode())
     how = {"columns": "schema", "decimal": None if whole_schema else "."}
-    schema = SCHEMA if whole_schema else {"word": WORDS, "bit": BIT}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csv_files, "BLOCK", block)
-        assert_both_ways_agree(path, schema, **how)
+        assert_both_ways_agree(path, SCHEMA if whole_schema else {"word": WORDS, "bit": BIT}, **how)
 
 
 digits = st.from_regex(r"[+-]?[0-9]{0,4}[.,']?[0-9]{0,4}(e[0-9])?", fullmatch=True)
@@ -126,8 +123,7 @@ def test_quotation_marks_where_none_belong_are_left_to_the_slower_way(tmp_path, 
 
 
 def test_a_column_of_many_numbers_is_read_as_they_are(tmp_path, monkeypatch):
-    values = np.random.default_rng(0).normal(30, 20, 100_000).round(6)
-    frame = pd.DataFrame({"x": values, "b": "0"})
+    frame = pd.DataFrame({"x": np.random.default_rng(0).normal(30, 20, 100_000).round(6), "b": "0"})
     frame.to_csv(tmp_path / "people.csv", index=False)
     schema = {"x": {"range": [0, 60], "outside": "clip"}, "b": BIT}
     arrow_only(monkeypatch)

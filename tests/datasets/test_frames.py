@@ -142,8 +142,7 @@ CODES = [[1, 1, 0, 0, 1], [2, 2, 2, 9268, 0], [0, 0, 2, 32768, 1], [1, 1, 1, 327
 
 
 def of_arrow(values, categories=("word",)):
-    pa = pytest.importorskip("pyarrow", reason="it is in the parquet extra")
-    table = pa.table(values)
+    table = pytest.importorskip("pyarrow", reason="it is in the parquet extra").table(values)
     for name in categories:
         place = table.schema.get_field_index(name)
         table = table.set_column(place, name, table[name].dictionary_encode())

@@ -68,9 +68,8 @@ def test_a_code_of_a_number_is_missing_in_every_format(tmp_path, read, kind, mis
 
 @pytest.mark.parametrize("read", FORMATS)
 def test_a_code_of_text_is_missing_in_every_format(tmp_path, read):
-    values = ["5", "NA", "12", "", ".", "unknown"]
     schema = {"a": {**AGE, "missing": ["unknown", "NA", "."]}, "b": BIT}
-    assert read(tmp_path, values, schema) == [1, 1, 4]
+    assert read(tmp_path, ["5", "NA", "12", "", ".", "unknown"], schema) == [1, 1, 4]
     schema["a"]["missing"] = "NA"
     assert read(tmp_path, ["5", "NA", ""], schema) == [1, 0, 2]
     refused("record 1, column 'a': 'na' is no", read, tmp_path, ["na", "NA", ""], schema)

@@ -255,8 +255,7 @@ def test_a_spilled_table_is_on_disk_and_goes_with_the_object(tmp_path, monkeypat
     assert np.array_equal(data.counts([0, 5]), read_parquet(path, schema).counts([0, 5]))
     if sys.platform == "linux":
         gc.collect()
-        held = Path("/proc/self/maps").read_text()
-        before = held.count("(deleted)")
+        before = Path("/proc/self/maps").read_text().count("(deleted)")
         del data
         gc.collect()
         assert Path("/proc/self/maps").read_text().count("(deleted)") == before - 1

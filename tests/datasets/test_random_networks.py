@@ -17,8 +17,7 @@ def test_every_kind_is_a_network(shape, tables, d):
     assert len(network.graph) == d
     assert max(dict(network.graph.in_degree()).values()) <= random_networks.MOST_PARENTS
     for name, table in network.tables.items():
-        family = (*network.parents[name], name)
-        assert table.shape == tuple(len(network.levels[v]) for v in family)
+        assert table.shape == tuple(len(network.levels[v]) for v in (*network.parents[name], name))
         assert np.allclose(table.sum(axis=-1), 1)
         assert table.min() >= 0
     assert network.sample(50, rng=rng).codes.shape == (50, d)

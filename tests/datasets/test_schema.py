@@ -62,8 +62,7 @@ def test_numbers_go_to_the_level_between_their_edges(drawn):
     edges, values = sorted(drawn[0]), np.array(drawn[1])
     frame = pd.DataFrame({"a": [0] * len(values), "x": values})
     data = Dataset.from_pandas(frame, {"a": BIT, "x": {"edges": edges, "outside": "clip"}})
-    clipped = np.clip(values, edges[0], edges[-1])
-    for value, code in zip(clipped, data.codes[:, 1], strict=True):
+    for value, code in zip(np.clip(values, edges[0], edges[-1]), data.codes[:, 1], strict=True):
         assert edges[code] <= value <= edges[code + 1]
         assert value < edges[code + 1] or code == len(edges) - 2
 
@@ -311,8 +310,7 @@ def test_a_range_from_a_public_table_has_round_ends_that_hold_all_of_it():
         assert draft[name]["outside"] == "clip"
     assert (draft["income"]["missing"], draft["children"]["levels"]) == ("unknown", list("01234"))
     later = frame.assign(age=frame.age + 50, sex="m")  # next year's table
-    data = Dataset.from_pandas(later, draft, ignore=["id"])
-    assert data.n == len(frame)
+    assert Dataset.from_pandas(later, draft, ignore=["id"]).n == len(frame)
 
 
 @pytest.mark.parametrize("bins", [2, 4, 7])

@@ -71,10 +71,8 @@ def test_no_arc_leads_to_a_variable_without_causes():
     assert required.sum() == 1
 
 
-PAIRS, TIERS = (
-    "give a list of pairs (cause, effect), as in ",
-    "give a list of lists of names, as in ",
-)
+PAIRS = "give a list of pairs (cause, effect), as in "
+TIERS = "give a list of lists of names, as in "
 BOTH = "a -> b is both forbidden and required; drop one"
 NO_KNOWLEDGE = [
     *(({"forbidden": arcs}, f"{PAIRS}forbidden=[") for arcs in NO_LISTS + NO_ARCS),

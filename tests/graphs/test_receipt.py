@@ -14,7 +14,7 @@ import pytest
 import replays
 from dpcgd_book.systems.as_published import PublishedKendallP
 from numpy.random import default_rng
-from people import refused
+from people import read_back, refused
 
 import dpcgd
 from dpcgd.datasets.counts import Counts
@@ -49,8 +49,7 @@ def path(tmp_path):
 @pytest.mark.parametrize("name", GRAPHS)
 def test_a_release_is_read_back_and_others_add_up_to_what_its_ledger_reads(name, rows, path):
     release = run_of(name, rows_per_person=rows)
-    release.save(path)
-    again, text, theirs = dpcgd.read_release(path), path.read_text(), dpcgd.check_receipt(path)
+    again, text, theirs = read_back(release, path), path.read_text(), dpcgd.check_receipt(path)
     assert again.seconds is None
     assert again == release
     assert str(again.graph) == str(release.graph)  # with the probabilities
@@ -58,8 +57,8 @@ def test_a_release_is_read_back_and_others_add_up_to_what_its_ledger_reads(name,
     again.save(path)
     assert path.read_text() == text
     ours, ledger = release.ledger.spent, release.ledger
-    by_sum = ledger.accountant.startswith("sum of epsilons")  # needs no delta
-    assert ours.delta == (0 if by_sum else theirs.delta)
+    # A sum of epsilons needs no delta.
+    assert ours.delta == (0 if ledger.accountant.startswith("sum of epsilons") else theirs.delta)
     basic = rows * sum(getattr(event, "epsilon", math.inf) for event in ledger.events)
     assert theirs.epsilon <= min(ours.epsilon, basic) * (1 + 1e-6) <= 2.0 + 1e-5
     if "prices of Laplace" not in theirs.recomputed:  # those are priced lower than by a theorem
@@ -68,9 +67,8 @@ def test_a_release_is_read_back_and_others_add_up_to_what_its_ledger_reads(name,
 
 def test_knowledge_and_a_statistic_go_along(path):
     knowledge = dpcgd.Knowledge(required=[("Smoker", "Cancer")], forbidden=[("Xray", "Smoker")])
-    how = {"knowledge": knowledge, "statistic": PublishedKendallP()}
-    (release := run_of("priv_pc", **how)).save(path)
-    again = dpcgd.read_release(path)
+    release = run_of("priv_pc", knowledge=knowledge, statistic=PublishedKendallP())
+    again = read_back(release, path)
     assert (again.terms, again.terms.settings["knowledge"]) == (release.terms, knowledge)
     assert "PublishedKendallP" in again.terms.settings["statistic"]
     assert (again.guarantee, again.terms.theorems) == ("claimed, not proved", ())
@@ -185,8 +183,7 @@ DECISIVE = [
 
 @pytest.mark.parametrize(("name", "settings"), DECISIVE)
 def test_settings_that_decide_what_is_released_are_on_the_receipt(name, settings, path):
-    run_of(name, **settings).save(path)
-    written = dpcgd.read_release(path).terms.settings
+    written = read_back(run_of(name, **settings), path).terms.settings
     names = {setting: getattr(value, "__name__", value) for setting, value in settings.items()}
     assert written | names == written
 

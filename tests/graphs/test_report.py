@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.random import default_rng
+from people import read_back
 
 import dpcgd
 from dpcgd import Budget
@@ -111,8 +112,7 @@ def test_names_and_levels_of_any_language_and_with_marks_stay_text(tmp_path):
     page = release.report()
     assert not re.search(r"<b>|<script>|</td></td>", page)
     assert page.count("<td>") == page.count("</td>")
-    release.save(tmp_path / "receipt.json")
-    again = dpcgd.read_release(tmp_path / "receipt.json")
+    again = read_back(release, tmp_path / "receipt.json")
     assert (again, again.graph.to_gml()) == (release, release.graph.to_gml())
     text = re.sub(r"````.*?````", "", release.report(tmp_path / "report.md"), flags=re.DOTALL)
     assert not re.search(r"(?<!\\)[<`*]|(?<!\\)\[y", text)
@@ -205,8 +205,7 @@ def test_a_release_that_tells_little_says_so_everywhere(system, level, caution, 
     arrows = dict.fromkeys(usual.arrow_shares, level / 2)
     graph = replace(usual.graph, certainty=Certainty(pairs, arrows, caution))
     release = replace(usual, graph=graph)
-    release.save(tmp_path / "receipt.json")
-    for each in (release, dpcgd.read_release(tmp_path / "receipt.json")):
+    for each in (release, read_back(release, tmp_path / "receipt.json")):
         graph, markdown = each.graph, each.report(tmp_path / "report.md")
         texts = (repr(each), str(graph), each.report(), markdown, graph.to_dot(), graph.to_gml())
         assert all(word in text for word in words for text in texts)

@@ -87,8 +87,7 @@ def test_what_is_drawn_is_the_channel_and_has_the_stated_epsilon(mechanism, law)
 @given(st.lists(st.floats(0, 1e300), min_size=1, max_size=8))
 def test_integers_have_exactly_the_proportions_of_the_doubles(weights):
     exact = as_integers(weights)
-    factors = {Fraction(i) / Fraction(w) for i, w in zip(exact, weights, strict=True) if w}
-    assert len(factors) <= 1
+    assert len({Fraction(i) / Fraction(w) for i, w in zip(exact, weights, strict=True) if w}) <= 1
     assert [i == 0 for i in exact] == [w == 0 for w in weights]
 
 

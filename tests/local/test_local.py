@@ -38,8 +38,7 @@ PARTS = [
 
 def distances_of(mechanism):
     cells = cells_of(mechanism).reshape(len(mechanism.channel), -1)
-    order = getattr(mechanism, "norm", 1)
-    return np.linalg.norm(cells[:, None] - cells, ord=order, axis=2)
+    return np.linalg.norm(cells[:, None] - cells, ord=getattr(mechanism, "norm", 1), axis=2)
 
 
 def brute_force(mechanism, distances=None):
@@ -143,8 +142,7 @@ def test_a_domain_of_ten_to_the_eleven_cells(norm):
     assert Geometric.from_epsilon((10,) * 11, 9.0, norm).epsilon == pytest.approx(9, abs=1e-9)
     mechanism = Geometric((10,) * 11, 0.05, norm)
     assert norm != 1 or mechanism.d_privacy > 5
-    codes = default_rng(0).integers(0, 10, (20, 11))
-    rows = np.repeat(codes, 500, axis=0)
+    rows = np.repeat(default_rng(0).integers(0, 10, (20, 11)), 500, axis=0)
     kept = (mechanism.sample(rows, rng=default_rng(1)) == rows).all(axis=1).sum()
     assert stats.binomtest(int(kept), len(rows), 0.05).pvalue > 1e-10
 

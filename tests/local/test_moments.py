@@ -31,8 +31,7 @@ MECHANISM = ComponentWise.from_p_max(Geometric, LEVELS, 0.002)
 def test_the_correlation_oracle_sees_through_the_noise_and_the_naive_one_does_not():
     reports = report(DATA, MECHANISM, rng=default_rng(1)).codes
     naive = search(CorrelationOracle(Moments.of_records(reports), 1e-4), "abc").graph
-    moments = MECHANISM.moments(reports)
-    corrected = search(CorrelationOracle(moments, 1e-4), "abc").graph
+    corrected = search(CorrelationOracle(MECHANISM.moments(reports), 1e-4), "abc").graph
     assert corrected == CPDAG.from_dag(DATA.truth)
     assert len(naive.skeleton) == 3
 

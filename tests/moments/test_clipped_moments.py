@@ -112,8 +112,7 @@ def test_a_first_look_is_paid_for_and_the_rest_goes_into_moments():
 def test_variables_of_one_level_have_no_moments():
     codes = np.zeros((50, 3), int)
     codes[:, 1] = np.arange(50) % 3
-    data = records(codes, (1, 3, 1))
-    told = clipped_of(data, blurred(1.0, default_rng(0)), 1.0)
+    told = clipped_of(records(codes, (1, 3, 1)), blurred(1.0, default_rng(0)), 1.0)
     assert told.moments.shape == (4, 4)
     blocks = clipped_moments.blocks_of(told)
     assert np.array_equal(blocks.correlations, np.eye(4))
@@ -173,6 +172,5 @@ def test_for_effects_records_are_shortened_two_and_a_half_times_as_late(tmp_path
 
 @pytest.mark.parametrize("network", ["asia", "alarm"])
 def test_an_aim_that_is_none_is_refused_before_a_record_is_looked_at(network):
-    data = load(network, n=500, rng=default_rng(0))
     cure = "aim must be 'edges' or 'effects', not 'both'"
-    refused(cure, private_graph, data, epsilon=1.0, aim="both")
+    refused(cure, private_graph, load(network, n=500, rng=default_rng(0)), epsilon=1.0, aim="both")

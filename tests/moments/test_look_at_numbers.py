@@ -107,13 +107,11 @@ def test_records_that_differ_everywhere_reach_it_at_every_depth():
 
 def test_a_million_pairs_of_records_keep_to_the_bounds_and_come_within_a_hundredth():
     sizes, rng = (2, NUMBER, 3, HOLED, NUMBER, HOLED), default_rng(1)
-    most = [len(own) for own in levels_of(sizes).values()]
-    records = rng.integers(0, most, (1000, 6))
+    records = rng.integers(0, [len(own) for own in levels_of(sizes).values()], (1000, 6))
     looks = [looks_at(table(record, sizes), 5) for record in records]
     for depth, parts in enumerate(zip(*looks, strict=True)):
         exact, sensitivities = map(np.array, zip(*parts, strict=True))
-        ratio = pdist(exact).max() / sensitivities[0]
-        assert (depth == 0) * 0.99 < ratio <= 1 + 1e-12
+        assert (depth == 0) * 0.99 < pdist(exact).max() / sensitivities[0] <= 1 + 1e-12
     singles, _ = measure_singles(table(records, sizes), blurred(5.0, rng), 1.0)
     vectors, at = level_vectors(singles), np.triu_indices(12)
     bound = 0.5 * math.sqrt(sum((own**2).sum(axis=1).mean() for own in vectors))
@@ -152,8 +150,7 @@ def test_looks_and_moments_cost_the_budget_and_have_the_noise_that_was_paid(
     sizes, rng, epsilon = (*sizes, NUMBER), default_rng(seed), 10.0**budget
     weights = rng.multinomial(int(10**size), rng.dirichlet(np.full(20, 0.5)))
     data = as_bits(codes_of(rng, sizes, 20), weights, levels_of(sizes), ())
-    how = {"epsilon": epsilon, "rows_per_person": rows_per_person, "rng": rng}
-    measured = measure_for_edges(data, **how)
+    measured = measure_for_edges(data, epsilon=epsilon, rows_per_person=rows_per_person, rng=rng)
     account, moments = measured.run.account, measured.marginals
     assert account.ledger.spent.epsilon <= epsilon
     assert sum(map(zcdp_rho, account.ledger.events)) <= account.rho
@@ -247,5 +244,4 @@ def test_a_missing_number_has_an_entry_of_its_own():
     own = Histogram(np.array([0, PARTS // 2]), np.array([0.25, 0.75]), np.array([0.9]))
     assert own.vectors.shape == (PARTS + 1, 3)
     assert [np.ptp(own.vectors[:PARTS, 2]), *own.vectors[PARTS, :2]] == [0, 0, 0]
-    share = own.by_part @ own.vectors**2
-    assert share[2] == pytest.approx(math.sqrt(0.9 * 0.1))
+    assert (own.by_part @ own.vectors**2)[2] == pytest.approx(math.sqrt(0.9 * 0.1))

@@ -78,8 +78,7 @@ def test_constant_columns_and_ties_everywhere_score_nothing(score):
 
 def columns_of(table):
     """Records of a table of counts, its levels spread over the range: clusters far apart."""
-    at = np.repeat(np.arange(table.size), table.ravel())
-    x, y = np.unravel_index(at, table.shape)
+    x, y = np.unravel_index(np.repeat(np.arange(table.size), table.ravel()), table.shape)
     return 20.0 * x, 20.0 * y
 
 

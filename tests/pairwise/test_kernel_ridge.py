@@ -41,8 +41,7 @@ def test_predictions_are_those_of_the_kernel_matrix(kind, penalty, width):
 
 def one_replaced(rng, n, reach):
     """Records in a few crowds, one of them replaced: labels at their ends."""
-    crowds = rng.integers(1, 6)
-    at = rng.choice(rng.uniform(-reach, reach, crowds), n)
+    at = rng.choice(rng.uniform(-reach, reach, rng.integers(1, 6)), n)
     y = rng.choice([-1.0, 1.0, rng.uniform(-1, 1)], n)
     x, other_y = at.copy(), y.copy()
     x[0], other_y[0] = rng.choice([at[-1], rng.uniform(-reach, reach)]), -y[0]

@@ -89,8 +89,7 @@ parts = st.lists(st.floats(1e-3, 1), min_size=1, max_size=30)
 @given(parts, st.sampled_from([1.0, 0.1, 3.0, 0.7]))
 def test_what_is_granted_never_exceeds_the_whole_not_by_a_digit(tmp_path_factory, parts, whole):
     """Exactly, in fractions; and parts that come to the whole but for rounding are all granted."""
-    path = tmp_path_factory.mktemp("account") / "a.json"
-    account = open_account(path, epsilon=whole, delta=1e-6)
+    account = open_account(tmp_path_factory.mktemp("account") / "a.json", epsilon=whole, delta=1e-6)
     asked = np.array(parts) / math.fsum(parts) * whole
     granted = [account.reserve(epsilon=part) for part in asked]
     for name, total in (("epsilon", whole), ("delta", 1e-6)):
@@ -137,9 +136,7 @@ def test_a_run_that_is_killed_between_spend_and_release_has_spent_its_budget(pat
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_an_account_that_cannot_be_written_stays_and_stops_the_run(
-    account, path, monkeypatch, step
-):
+def test_an_account_that_cannot_be_written_stays_and_stops_a_run(account, path, monkeypatch, step):
     granted, before = account.reserve(epsilon=0.4), path.read_bytes()
     monkeypatch.setattr(os, step, Mock(side_effect=OSError(28, "No space left on device")))
     run = open_run(DATA, rng=default_rng(0), **granted)
@@ -425,8 +422,7 @@ def test_a_reservation_pays_once(account, path, system, data):
 
 
 def test_a_reservation_is_for_what_was_reserved(path):
-    account = open_account(path, epsilon=1.0, delta=1e-5, rows_per_person=3)
-    granted = account.reserve(epsilon=0.4)
+    granted = open_account(path, epsilon=1.0, delta=1e-5, rows_per_person=3).reserve(epsilon=0.4)
     for other in ({"delta": 1e-7}, {"delta": None}, {"rows_per_person": 2}, {"rows_per_person": 1}):
         refused("hand on the whole reservation", run_of, priv_pc, granted | other)
     run_of(priv_pc, granted)
@@ -470,8 +466,7 @@ NOT_PAID = [
 
 @pytest.mark.parametrize(("run", "message"), NOT_PAID, ids=["a part", "a score", "a statistic"])
 def test_what_protects_a_part_or_is_not_proved_is_not_paid_for(account, run, message):
-    granted = account.reserve(epsilon=0.4)
-    refused(message, run, rng=default_rng(0), **granted)
+    refused(message, run, rng=default_rng(0), **account.reserve(epsilon=0.4))
     assert account.runs[0].system == ""
     release = run(epsilon=1.0, rng=default_rng(1))
     assert release.guarantee == ("claimed, not proved" if message == "claimed" else "proved")
@@ -490,8 +485,7 @@ def test_all_rows_of_a_person_count_in_an_account(kind):
 @pytest.mark.parametrize("rho", [*np.geomspace(1e-8, 1e3, 40), 0.024352, 1.0])
 def test_a_rho_is_never_printed_smaller_than_it_is(rho):
     epsilon = math.sqrt(2 * rho)
-    whole = PureFilter(Budget(epsilon, 1e-6)).ledger.whole
-    text = whole.split(" and ")[-1].removesuffix("-zCDP")
+    text = PureFilter(Budget(epsilon, 1e-6)).ledger.whole.split(" and ")[-1].removesuffix("-zCDP")
     assert epsilon**2 / 2 <= float(text) <= epsilon**2 / 2 * 1.0011
 
 
@@ -530,9 +524,8 @@ def test_divergences_have_room_for_many_runs_and_stay_within_the_budget(path, ep
             break
         times += 1
     assert times > 10
-    order = renyi_order(account.budget)
     in_all = sum(run.divergence for run in account.runs)
-    assert in_all <= renyi_limit(order, account.budget)
+    assert in_all <= renyi_limit(renyi_order(account.budget), account.budget)
     # the same runs, each at its worst: Gaussian noise of the filters' rho, randomised response
     gaussian = sum((Filter, GaussianFilter)[i % 3](promised).rho for i in range(times) if i % 3 < 2)
     assert worst_delta(gaussian, part, times // 3, epsilon) <= delta
@@ -543,8 +536,7 @@ def worst_delta(rho, part, responses, total):
     right = np.arange(responses + 1)
     weights = stats.binom.pmf(right, responses, 1 / (1 + math.exp(-part)))
     left = total - part * (2 * right - responses)
-    deltas = [gaussian_delta(1 / math.sqrt(2 * rho), epsilon) for epsilon in left.tolist()]
-    return weights @ deltas
+    return weights @ [gaussian_delta(1 / math.sqrt(2 * rho), epsilon) for epsilon in left.tolist()]
 
 
 def test_what_is_left_of_the_divergence_can_be_asked_for(renyi):

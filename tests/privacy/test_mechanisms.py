@@ -55,7 +55,7 @@ def answering(mechanism, **price):
 
 
 def choosing(choice):
-    return lambda look, **how: choice(lambda: look(SCORES_ASKED), epsilon=0.5, **how)
+    return lambda look, **how: choice(lambda: look(SCORES), epsilon=0.5, **how)
 
 
 def releasing(look, sensitivity, **how):
@@ -72,7 +72,7 @@ def asking(rate):
 
 
 INSIDE = math.log(1 + (math.exp(0.5) - 1) / 0.1)
-SCORES_ASKED = [1.0, 7.0, 3.0]
+SCORES = [1.0, 7.0, 3.0]
 SIEVE = [PureEvent("above threshold", 0.5)]
 RUNS = {
     "laplace": answering(laplace, epsilon=0.5),
@@ -87,11 +87,8 @@ TESTED = [PureEvent("distance test", 0.5), ApproximateEvent("tested release", 0.
 STEPS = {
     "laplace": ([PureEvent("Laplace", 0.5)], [("Laplace", 7.0, 6.0)]),
     "gaussian": ([GaussianEvent("Gaussian", 4.0)], [("Gaussian", 7.0, 12.0)]),
-    "exponential": ([BoundedRangeEvent("exponential", 0.5)], [("Gumbel", SCORES_ASKED, 12.0)]),
-    "permute and flip": (
-        [PureEvent("permute and flip", 0.5)],
-        [("exponential", SCORES_ASKED, 12.0)],
-    ),
+    "exponential": ([BoundedRangeEvent("exponential", 0.5)], [("Gumbel", SCORES, 12.0)]),
+    "permute and flip": ([PureEvent("permute and flip", 0.5)], [("exponential", SCORES, 12.0)]),
     "tested release": (TESTED, [("Laplace", 40.0, 2.0), ("Laplace", 7.0, 6.0)]),
     "above threshold": (SIEVE, [("Laplace", q, s) for q, s in ((5.0, 12), (4.0, 24), (4.5, 24))]),
     "above threshold of a sub-sample": (
@@ -161,9 +158,6 @@ def test_a_tested_release_that_cannot_be_paid_looks_at_nothing_and_draws_nothing
     assert both.steps == []
 
 
-SCORES = [0.0, 1.0, 2.5, 2.0]
-
-
 def softmax_law(scores, epsilon, sensitivity=1.0):
     """The exponential mechanism's probabilities: McSherry and Talwar's definition."""
     powers = np.exp(epsilon * (np.array(scores) - max(scores)) / (2 * sensitivity))
@@ -188,17 +182,16 @@ LAWS = {exponential: softmax_law, permute_and_flip: permute_and_flip_law}
 @pytest.mark.slow
 @pytest.mark.parametrize("choice", LAWS)
 @pytest.mark.parametrize("kind", ["seeded", "secure"])
-@pytest.mark.parametrize("scores", [SCORES, [3.0, 3.0], [-5.0, -1.0, -5.0]], ids=str)
+@pytest.mark.parametrize("scores", [[0.0, 1.0, 2.5, 2.0], [3.0, 3.0], [-5.0, -1.0, -5.0]], ids=str)
 def test_choices_are_as_likely_as_their_definition_says(choice, kind, scores):
     # Chi-squared; false alarm 1e-8 for each secure one, of which there are six.
     noise = SecureNoise() if kind == "secure" else SeededNoise(default_rng(4))
     trials = 5_000 if kind == "secure" else 30_000
     how = {"sensitivity": 0.7, "epsilon": 1.0, "account": Odometer(0.1), "noise": noise}
     chosen = [choice(lambda: scores, **how) for _ in range(trials)]
-    counts = np.bincount(chosen, minlength=len(scores))
     expected = trials * LAWS[choice](scores, 1.0, 0.7)
     assert expected.min() > 50
-    assert stats.chisquare(counts, expected).pvalue > 1e-8
+    assert stats.chisquare(np.bincount(chosen, minlength=len(scores)), expected).pvalue > 1e-8
 
 
 def kolmogorov_smirnov(draw, count, distribution):
@@ -227,10 +220,9 @@ def test_the_distribution_test_notices_wrong_noise():
 def test_every_subset_is_equally_likely(noise):
     # Chi-squared over the 10 pairs out of 5; false alarm 1e-8 each.
     pairs = [frozenset(noise.choose(5, 2).tolist()) for _ in range(10_000)]
-    counts = [pairs.count(pair) for pair in set(pairs)]
     assert {len(pair) for pair in pairs} == {2}
     assert set().union(*pairs) == set(range(5))
-    assert stats.chisquare(counts).pvalue > 1e-8
+    assert stats.chisquare([pairs.count(pair) for pair in set(pairs)]).pvalue > 1e-8
     assert sorted(noise.choose(1000, 1000).tolist()) == list(range(1000))
 
 
@@ -266,8 +258,7 @@ def test_above_threshold_pays_once_and_stops_at_its_first_hit():
 # exact chances of the best event. What noise and choices alone show, book/test_audit.py looks at.
 def audited(outputs, others, trials=None):
     """The epsilon shown by outputs on two neighbours that have been drawn already."""
-    streams = [iter(outputs), iter(others)]
-    return empirical_epsilon(next, *streams, trials=trials or len(outputs))
+    return empirical_epsilon(next, iter(outputs), iter(others), trials=trials or len(outputs))
 
 
 LENGTH = 40
@@ -454,18 +445,15 @@ amounts = st.floats(1e-9, 1e9)
 
 
 @given(sensitivity=amounts, epsilon=st.floats(1e-6, 100.0), multiplier=st.floats(1e-2, 1e6))
-def test_by_opendps_own_price_the_noise_is_worth_its_event_and_no_more(
-    sensitivity, epsilon, multiplier
-):
+def test_by_opendps_price_noise_is_worth_its_event_and_no_more(sensitivity, epsilon, multiplier):
     noise = SecureNoise()
-    draws = [
+    for draw, event, price in [
         (noise.laplace, PureEvent("Laplace", epsilon), epsilon),
         (noise.laplace, ApproximateEvent("tested release", epsilon, 1e-9), epsilon),
         (noise.gaussian, GaussianEvent("Gaussian", multiplier), 0.5 / multiplier**2),
         (noise.gumbel_max, BoundedRangeEvent("exponential", epsilon), epsilon**2 / 8),
         (noise.exponential_max, PureEvent("permute and flip", epsilon), epsilon),
-    ]
-    for draw, event, price in draws:
+    ]:
         with pytest.MonkeyPatch.context() as patch:
             made = watched(patch)
             draw(sensitivity, event)

@@ -58,8 +58,7 @@ def chain(epsilon, delta, k):
 @seeded
 @given(epsilons, deltas, rows)
 def test_a_sum_of_epsilons_is_cut_into_a_chain_of_rows(epsilon, delta, k):
-    limit = BasicFilter(Budget(epsilon, delta, k)).limit
-    reached = chain(*limit, k)
+    reached = chain(*BasicFilter(Budget(epsilon, delta, k)).limit, k)
     assert reached[0] <= epsilon
     assert reached[1] <= delta * (1 + 1e-12)
     assert reached == pytest.approx((epsilon, delta), rel=1e-7)
@@ -110,8 +109,7 @@ def test_every_private_system_promises_to_persons_by_the_theorems_of_its_docstri
     assert release.terms.system == ("dag_posterior" if name == "private_graph" else name)
     *theorems, persons = release.terms.theorems
     assert (persons, bool(theorems)) == ("thm-rows-per-person", True)
-    named = re.findall(r":prf:ref:`([\w-]+)`", inspect.getdoc(case.system))
-    assert set(theorems) <= set(named)
+    assert set(theorems) <= set(re.findall(r":prf:ref:`([\w-]+)`", inspect.getdoc(case.system)))
 
 
 @pytest.mark.parametrize("k", [2, 3])

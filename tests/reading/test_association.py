@@ -70,12 +70,8 @@ def test_privacy_variance_is_what_the_derivatives_say(shape, interacting):
     assert found == pytest.approx(expected, abs=2e-3)
 
 
-LEVEL_CASES = [
-    ((2, 2), 400, 10.0),
-    ((5, 5), 25_000, 1000.0),
-    ((3, 3, 4), 36_000, 300.0),
-    ((2, 2, 2, 2), 50_000, 300.0),
-]
+LEVEL_CASES = [((2, 2), 400, 10.0), ((5, 5), 25_000, 1000.0)]
+LEVEL_CASES += [((3, 3, 4), 36_000, 300.0), ((2, 2, 2, 2), 50_000, 300.0)]
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 from exact_pairs import marginals_of
 from known_tables import records
 from numpy.random import default_rng
-from people import refused
+from people import read_back, refused
 from scipy.stats import norm
 
 import dpcgd
@@ -149,9 +149,8 @@ def test_the_delta_method_of_a_regression():
 
 def test_the_sampling_error_of_a_regression_is_that_of_least_squares():
     data, values = moments_of_records(default_rng(6))
-    moments = as_moments(values, 0.0, len(data))
     ends, outcome = np.array([[0.0], [1.0]]), np.ones(1)
-    answer = regressed(moments, (0, 1, 2), 4, ends, outcome)
+    answer = regressed(as_moments(values, 0.0, len(data)), (0, 1, 2), 4, ends, outcome)
     x, y = data[:, :3], data[:, 4]
     left = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
     covariance = left @ left / len(y) * np.linalg.inv(x.T @ x)
@@ -209,9 +208,8 @@ def test_what_noise_hides_is_not_identified():
     rng = default_rng(10)
     x = rng.integers(0, 2, 4000)
     codes = np.column_stack([x, x, (x + rng.integers(0, 2, 4000)) > 1]).astype(int)
-    data = records(codes, [2, 2, 2])
     graph = nx.DiGraph([("v0", "v1"), ("v0", "v2"), ("v1", "v2")])
-    release = private_graph(data, epsilon=1.0, rng=default_rng(11))
+    release = private_graph(records(codes, [2, 2, 2]), epsilon=1.0, rng=default_rng(11))
     found = effect(release, "v1", "v2", graph=graph)  # v1 copies its parent
     assert not found.identified
     assert (found.low, found.high) == (-math.inf, math.inf)
@@ -240,8 +238,7 @@ def test_effects_are_a_table():
     assert len(found.frame()) == len(found) == int(release.graph.arcs.sum())
     assert {"cause", "effect", "estimate", "low", "high", "probability"} <= set(found.frame())
     for own in found:
-        total = sum(way.share for way in own.adjustments)
-        assert own.probability <= total + 1e-9 <= 1 + 1e-6
+        assert own.probability <= sum(way.share for way in own.adjustments) + 1e-9 <= 1 + 1e-6
 
 
 CANNOT_BE_ASKED = [
@@ -267,19 +264,16 @@ def test_a_release_that_was_read_back_has_the_same_effects(tmp_path, n):
     values = np.column_stack([x, x + more, z])
     values[: n // 60, 1] = np.nan
     rule = {"range": (-20.0, 20.0), "outside": "clip", "missing": "unknown"}
-    table = pd.DataFrame(values, columns=[*"xyz"])
-    data = Dataset.from_pandas(table, dict.fromkeys("xyz", rule))
+    data = Dataset.from_pandas(pd.DataFrame(values, columns=[*"xyz"]), dict.fromkeys("xyz", rule))
     release = private_graph(data, epsilon=1.0, rng=default_rng(29))
-    release.save(tmp_path / "receipt.json")
     asked = [("x", "y"), ("y", "z")]
-    read_back = dpcgd.read_release(tmp_path / "receipt.json")
-    pd.testing.assert_frame_equal(*(effects(r, asked).frame() for r in (read_back, release)))
+    both = read_back(release, tmp_path / "receipt.json"), release
+    pd.testing.assert_frame_equal(*(effects(r, asked).frame() for r in both))
     assert effect(release, "x", "y").high > 0.5
 
 
 def test_numbers_that_are_missing_together_are_adjusted_for():
-    values = default_rng(31).normal(size=(40_000, 6))
-    table = pd.DataFrame(values, columns=[*"abcdxy"])
+    table = pd.DataFrame(default_rng(31).normal(size=(40_000, 6)), columns=[*"abcdxy"])
     table.x += table.a
     table.y += table.x + table.a
     table.loc[:800, [*"abcdx"]] = np.nan

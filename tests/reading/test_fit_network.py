@@ -117,8 +117,7 @@ def into_last(data):
 def test_what_a_released_triple_shows_is_in_the_errors_of_another():
     errors = []
     for strength in (0.05, 0.3):  # how far one cause turns the other's effect
-        turned = np.array([[-1.0, 1.0], [0.5, -0.5]])
-        ones = np.array([[0.5], [0.6]]) + strength * turned
+        ones = np.array([[0.5], [0.6]]) + strength * np.array([[-1.0, 1.0], [0.5, -0.5]])
         _, data = of_coins(200_000, x=("ab", ones), y=("cd", ones))
         release = exact_release(data, [tuple(sorted(map(data.variables.index, "abx")))])
         fitted = fit_network(release, rng=default_rng(1), dag=data.truth)

@@ -146,8 +146,7 @@ def test_knowledge_of_a_true_order_is_never_broken(seed, draw):
 def test_numbers_have_trees_that_have_seen_weak_effects():
     """Less than .8 with the trees of categories."""
     data = gaussian_network("magic-niab").sample(100_000, rng=rng(0))
-    release = private_graph(data, epsilon=0.3, rng=rng(1))
-    assert release.graph.arrowhead_f1(data.truth) > 0.9
+    assert private_graph(data, epsilon=0.3, rng=rng(1)).graph.arrowhead_f1(data.truth) > 0.9
 
 
 def test_one_release_has_one_answer():
@@ -218,13 +217,11 @@ def some(seed, d=9):
     forbidden &= ~(joined & forbidden.T)  # one way at least stays possible
     forbidden |= ~joined & np.triu(r.random((d, d)) < 0.2, 1)
     forbidden |= ~joined & forbidden.T
-    odds = {triple: r.normal(scale=3) for triple in open_triples(joined)}
-    return joined, forbidden, odds
+    return joined, forbidden, {triple: r.normal(scale=3) for triple in open_triples(joined)}
 
 
 def is_ancestor(parents, a, b):
-    graph = nx.from_numpy_array(parents.T, create_using=nx.DiGraph)
-    return a != b and nx.has_path(graph, a, b)
+    return a != b and nx.has_path(nx.from_numpy_array(parents.T, create_using=nx.DiGraph), a, b)
 
 
 def swept(parents, edges, chosen, needed, forbidden, odds):

@@ -9,11 +9,11 @@ import pytest
 from exact_pairs import marginals_of
 from known_graphs import all_dags
 from numpy.random import default_rng
-from people import refused, resealed
+from people import read_back, refused, resealed
 from scipy.special import softmax
 
 import dpcgd
-from dpcgd import CPDAG, Knowledge, check_receipt, climb, fit_network, load, read, read_release
+from dpcgd import CPDAG, Knowledge, check_receipt, climb, fit_network, load, read
 from dpcgd.moments.interactions import NoisyTable
 from dpcgd.reading import hill_climbing as climbing
 from dpcgd.reading.graph_posterior import EDGE, GraphPosterior
@@ -35,8 +35,7 @@ def test_every_reading_takes_it(release, tmp_path):
     assert set(release.probabilities) == {frozenset(pair) for pair in release.pair_status()}
     assert fit_network(release, rng=default_rng(2), redraws=2).network.levels == release.levels
     assert climb(release).variables == release.graph.variables
-    release.save(tmp_path / "receipt.json")
-    again = read_release(tmp_path / "receipt.json")
+    again = read_back(release, tmp_path / "receipt.json")
     assert (again, read(again)) == (release, read(release))
 
 
@@ -52,8 +51,7 @@ def test_what_is_read_is_free(release):
 
 @pytest.mark.slow
 def test_other_knowledge_may_be_tried(release):
-    free = read(release, precision="f1")
-    start, end = sorted(free.skeleton, key=sorted)[0]
+    start, end = sorted(read(release, precision="f1").skeleton, key=sorted)[0]
     apart = Knowledge(forbidden=[(start, end), (end, start)])
     assert frozenset((start, end)) not in read(release, precision="f1", knowledge=apart).skeleton
     forced = read(release, knowledge=Knowledge(required=[(start, end)]))
@@ -82,8 +80,7 @@ def test_edges_that_are_hardly_likely_get_no_direction():
     """Of independent columns hundreds of edges have the largest expected F1; none is likely."""
     codes = default_rng(0).integers(0, 2, (40, 60))
     data = dpcgd.Dataset(codes, {f"v{i}": ("no", "yes") for i in range(60)})
-    settings = {"epsilon": 0.05, "rng": default_rng(1), "precision": "f1"}
-    free = dpcgd.graph_from_moments(data, **settings)
+    free = dpcgd.graph_from_moments(data, epsilon=0.05, rng=default_rng(1), precision="f1")
     likely = [free.probabilities[edge] for edge in free.graph.skeleton]
     assert len(likely) > 300
     assert max(likely) < 0.1
@@ -166,8 +163,7 @@ def test_a_reading_is_in_the_receipt_and_is_checked(table, said, tmp_path):
     assert again.ledger is table.ledger
     assert again.marginals is table.marginals
     assert again.graph == read(table, **said)
-    again.save(tmp_path / "again.json")
-    assert read_release(tmp_path / "again.json") == again
+    assert read_back(again, tmp_path / "again.json") == again
     assert check_receipt(tmp_path / "again.json").reread
     for name, value in said.items():
         assert again.reading[name] == value

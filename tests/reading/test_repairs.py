@@ -134,6 +134,5 @@ def test_the_order_of_the_variables_does_not_matter(seed):
         moved = [tuple(sorted((to[x], to[y]))) for x, y in pairs]
         apart = {frozenset(p): [{to[z]}] for p, z in zip(moved, middles, strict=True)}
         oracle = Told(apart, dict(zip(moved, p_values, strict=True)))
-        names = [NAMES[to.index(v)] for v in range(4)]
-        found.add(frozenset(skeleton_of(oracle, names=names)[0]))
+        found.add(frozenset(skeleton_of(oracle, names=[NAMES[to.index(v)] for v in range(4)])[0]))
     assert len(found) == 1

@@ -59,8 +59,7 @@ def test_a_clipped_gradient_is_the_mean_over_records():
         np.fill_diagonal(one, 0)
         total += one * min(1, 2.0 / np.linalg.norm(one))
     assert clipped_gradient(rows, at, clip=2.0) == pytest.approx(total / 30, rel=1e-12)
-    gram = rows.T @ rows / 30
-    whole = squared_loss(at, gram)[1]
+    whole = squared_loss(at, rows.T @ rows / 30)[1]
     np.fill_diagonal(whole, 0)
     for gradient in (clipped_gradient, published_gradient):
         assert gradient(rows, at, clip=1e9) == pytest.approx(whole, rel=1e-12)
@@ -92,8 +91,7 @@ def test_no_replaced_record_moves_a_clipped_gradient_further_than_its_bound(seed
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.floats(1e-9, 1e9))
 def test_no_row_is_longer_than_the_clip_however_unequal_its_entries(seed, d, clip):
     """A norm computed as a difference made this 1.4e7 times too long."""
-    rng = default_rng(seed)
-    row = 10 ** rng.uniform(-12, 12, (1, d))
+    row = 10 ** default_rng(seed).uniform(-12, 12, (1, d))
     assert np.linalg.norm(clipped_gradient(row, np.zeros((d, d)), clip=clip)) <= clip * (1 + 1e-12)
     steep = clipped_gradient(np.array([[1e8, 1.0]]), np.zeros((2, 2)), clip=10.0)
     assert np.linalg.norm(steep) == pytest.approx(10, rel=1e-12)
@@ -157,8 +155,7 @@ def test_schedules_follow_their_formulas():
     k = np.arange(8) / 8
     for schedule, growing in ((additive, 1 + k), (exponential, np.exp(k))):
         assert schedule(1.0, 8) == pytest.approx(schedule(1.0, 8)[0] * growing, rel=1e-12)
-    first = multiplicative(1.0, 8)[0]
-    assert multiplicative(1.0, 8) == pytest.approx(first ** (1 + k), rel=1e-9)
+    assert multiplicative(1.0, 8) == pytest.approx(multiplicative(1.0, 8)[0] ** (1 + k), rel=1e-9)
 
 
 @pytest.mark.filterwarnings("error")

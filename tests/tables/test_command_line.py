@@ -131,15 +131,10 @@ OF_OPTIONS = {
     "read done.json": ("--precision 2", "--out graph.pdf", "--knowledge unknown.json"),
     "effects": ("nowhere.json", "search.json"),
     "check": ("", "done.json schema.json", "edited.json"),
+    "rehearse schema.json 400 --epsilon 1": ("--runs 0",),
 }
 BAD = [f"{start} {end}" for start, ends in OF_OPTIONS.items() for end in ends]
-BAD += [
-    *OF_TABLES,
-    *OF_SCHEMAS,
-    "",
-    "relaese people.csv schema.json",
-    "rehearse schema.json 400 --epsilon 1 --runs 0",
-]
+BAD += [*OF_TABLES, *OF_SCHEMAS, "", "relaese people.csv schema.json"]
 
 
 @pytest.mark.parametrize("line", BAD)
@@ -220,9 +215,8 @@ def test_a_schema_is_spelled_out_or_drafted_off_the_data(folder):
 @pytest.mark.parametrize("ending", ["csv", "dagitty", "dot", "gml", "svg"])
 def test_a_release_is_read_and_its_graph_written(folder, tmp_path, ending):
     done = run(folder, f"read done.json --precision 0.99 --out {tmp_path}/graph.{ending}")
-    graph = dpcgd.read(dpcgd.read_release(folder / "done.json"), precision=0.99)
     assert done.exit_code == 0
-    assert str(graph) in done.stdout
+    assert str(dpcgd.read(dpcgd.read_release(folder / "done.json"), precision=0.99)) in done.stdout
     assert "smoke" in (tmp_path / f"graph.{ending}").read_text()
 
 

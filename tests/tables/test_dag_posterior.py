@@ -60,8 +60,7 @@ def test_the_likelihood_of_many_records_is_the_same(scale):
     mean, steps = 2e6, np.array([-6.0, -2.0, 0.0, 0.5, 3.0, 40.0])
     released = mean + steps * np.hypot(np.sqrt(mean), scale)
     found = np.empty(6)
-    counts = np.arange(mean - 90_000, mean + 90_000)
-    exact, expected = by_definition(released, counts, mean, scale)
+    exact, expected = by_definition(released, np.arange(mean - 90_000, mean + 90_000), mean, scale)
     single = ((released[[i]], np.array([mean]), scale, found[i : i + 1]) for i in range(6))
     one_by_one = [compiled.expected_counts(*arguments) for arguments in single]
     np.testing.assert_allclose(one_by_one[:5], exact[:5], atol=0.15)
@@ -168,8 +167,7 @@ def test_too_large_a_table_is_refused_before_anything_is_spent():
 @pytest.mark.parametrize("epsilon", [1e-120, 1e-290])
 def test_an_epsilon_that_buys_only_noise_is_refused_before_it_is_spent(epsilon):
     data, account = load("cancer", n=9, rng=default_rng(0)), BasicFilter(Budget(1.0, 1e-6))
-    how = {"epsilon": epsilon, "account": account, "noise": None}
-    refused("take a larger one", measure_table, data, **how)
+    refused("take a larger one", measure_table, data, epsilon=epsilon, account=account, noise=None)
     assert not account.ledger.events
     refused("take a larger one", dag_posterior, data, epsilon=epsilon, delta=0.01)
 

@@ -29,13 +29,11 @@ def uneven(levels):
 some_shares = st.sampled_from([shares(k) for k in range(2, 7) for shares in (even, uneven)])
 
 
+some_levels = st.lists(st.integers(2, 7), min_size=2, max_size=3)
+
+
 @settings(derandomize=True, max_examples=60)
-@given(
-    st.lists(st.integers(2, 7), min_size=2, max_size=3),
-    st.integers(100, 10**7),
-    st.floats(1e-6, 0.01),
-    st.floats(0.001, 0.3),
-)
+@given(some_levels, st.integers(100, 10**7), st.floats(1e-6, 0.01), st.floats(0.001, 0.3))
 def test_with_even_shares_the_power_has_a_closed_form(levels, n, deviation, r):
     x, y, *_ = levels
     test = Detection(n, tuple(map(even, levels)), deviation, 0.01)

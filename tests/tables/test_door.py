@@ -205,12 +205,8 @@ class Terminal(io.StringIO):
         return True
 
 
-STREAMS = [
-    (Terminal(), 0.0, True),
-    (Terminal(), 3600.0, False),
-    (io.StringIO(), 0.0, False),
-    (None, 0.0, False),
-]
+STREAMS = [(Terminal(), 0.0, True), (Terminal(), 3600.0, False)]
+STREAMS += [(no_screen, 0.0, False) for no_screen in (io.StringIO(), None)]
 
 
 @pytest.mark.parametrize(("stream", "seconds", "shown"), STREAMS)

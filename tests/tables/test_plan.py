@@ -109,9 +109,8 @@ def test_a_frame_has_the_worst_of_what_can_be_conditioned_on():
     planned = plan(LEVELS, 10_000, epsilon=0.5, shares={"d": (1, 1, 1, 1, 16)})
     for row in planned.to_frame().itertuples():
         others = [v for v in LEVELS if v not in (row.x, row.y)]
-        given_one = [planned.smallest(row.x, row.y, [v]) for v in others]
         assert row.correlation == planned.smallest(row.x, row.y)
-        assert row.partial_correlation == max(given_one)
+        assert row.partial_correlation == max(planned.smallest(row.x, row.y, [v]) for v in others)
         assert row.partial_correlation > row.correlation
         assert planned.power_of(row.correlation, row.x, row.y) == pytest.approx(0.8)
         assert row.order_0 == row.order_1 == row.order_2 == 1
@@ -253,8 +252,7 @@ def test_a_plan_of_private_graph_has_the_noise_of_its_run(levels):
 @pytest.mark.parametrize("d", [3, 20])
 def test_an_edge_of_half_as_much_again_is_drawn_as_often_as_the_plan_says(d):
     """In 20 runs fewer than 11 of probability .8 come once in 400 such tests, and none here did."""
-    names = [f"v{i}" for i in range(d)]
-    planned = plan_of(dict.fromkeys(names, BIT), 50_000, epsilon=0.5)
+    planned = plan_of(dict.fromkeys([f"v{i}" for i in range(d)], BIT), 50_000, epsilon=0.5)
     r, rng = planned.smallest("v0", "v1"), default_rng(0)
 
     def is_joined(size, run):

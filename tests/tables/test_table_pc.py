@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_tables import exact, records, unrelated
 from numpy.random import default_rng
+from people import refused
 from scipy import stats
 
 from dpcgd import Knowledge, load, table_pc
@@ -191,8 +192,7 @@ BAD_INPUT = [
 @pytest.mark.parametrize(("how", "cure"), BAD_INPUT)
 def test_bad_input_is_refused_before_anything_is_spent(how, cure):
     data, rng = load("asia", n=5000, rng=default_rng(0)), default_rng(0)
-    with pytest.raises(ValueError, match=cure):
-        table_pc(data, **{"epsilon": 1.0, "rng": rng, **how})
+    refused(cure, table_pc, data, **{"epsilon": 1.0, "rng": rng, **how})
     assert rng.bit_generator.state == default_rng(0).bit_generator.state
 
 
@@ -225,8 +225,7 @@ def test_a_run_says_which_levels_it_has_joined():
 
 def test_a_first_look_is_paid_from_the_same_budget_and_only_where_it_is_taken():
     rho = GaussianFilter(Budget(1.0, 1e-6)).rho
-    release = table_pc(MANY, epsilon=1.0, rng=default_rng(1))
-    first, second, *_ = map(zcdp_rho, release.ledger.events)
+    first, second, *_ = map(zcdp_rho, table_pc(MANY, epsilon=1.0, rng=default_rng(1)).ledger.events)
     assert first == pytest.approx(FIRST_LOOK * rho)
     assert second == pytest.approx(shares(5)[0] * (1 - FIRST_LOOK) * rho)
     few = table_pc(ASIA, epsilon=1.0, rng=default_rng(1))
@@ -270,8 +269,8 @@ def test_a_run_that_can_test_too_little_says_so_before_it_spends():
     data = unrelated((8,) * 6, 3000, default_rng(0))
     rng = default_rng(1)
     with warnings.catch_warnings(action="error"):
-        with pytest.raises(UserWarning, match=r"100% of the pairs are too noisy.*larger epsilon"):
-            table_pc(data, epsilon=1.0, rng=rng)
+        words = r"100% of the pairs are too noisy.*larger epsilon"
+        refused(words, table_pc, data, epsilon=1.0, rng=rng, kind=UserWarning)
         assert rng.bit_generator.state == default_rng(1).bit_generator.state
         table_pc(data, epsilon=1.0, rng=rng, max_order=0)  # asks nothing given others
         table_pc(data, epsilon=30.0, rng=rng)

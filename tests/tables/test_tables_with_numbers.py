@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.random import default_rng
-from people import refused
+from people import read_back, refused
 from scipy.stats import chi2
 
 import dpcgd
@@ -136,8 +136,7 @@ def test_a_secure_run_needs_no_seed():
 
 def test_what_a_release_can_do_it_does_with_numbers(tmp_path):
     release = released()
-    release.save(tmp_path / "receipt.json")
-    again = dpcgd.read_release(tmp_path / "receipt.json")
+    again = read_back(release, tmp_path / "receipt.json")
     assert again == release
     assert dpcgd.check_receipt(tmp_path / "receipt.json").epsilon <= 1.0
     for v, number in release.marginals.numbers.items():
@@ -155,9 +154,8 @@ def test_what_a_release_can_do_it_does_with_numbers(tmp_path):
 
 @pytest.mark.parametrize("system", ["table_pc", "priv_pc", "em_pc", "curate_pc", "dag_posterior"])
 def test_systems_for_categories_refuse_numbers_and_say_what_to_do(system):
-    how = {"epsilon": 1.0, "rng": default_rng(0)}
     cure = r"^'age' is a number.*data\.binned\(5\)"
-    refused(cure, check_run, getattr(dpcgd, system), SCHEMA, 1000, **how)
+    refused(cure, check_run, getattr(dpcgd, system), SCHEMA, 1000, epsilon=1.0, rng=default_rng(0))
 
 
 class CountsAlone(Counts):
@@ -166,9 +164,8 @@ class CountsAlone(Counts):
 
 def test_counts_without_records_are_refused_before_anything_is_spent(tmp_path):
     account = dpcgd.open_account(tmp_path / "account.json", epsilon=2.0, delta=1e-6)
-    reserved = account.reserve(epsilon=1.0, delta=1e-7)
     cure = "^'age' is a number, and CountsAlone answers counts"
-    refused(cure, private_graph, CountsAlone(), **reserved)
+    refused(cure, private_graph, CountsAlone(), **account.reserve(epsilon=1.0, delta=1e-7))
     assert [run.system for run in account.runs] == [""]
 
 
@@ -225,8 +222,7 @@ def test_a_number_is_no_category_with_as_many_levels():
     """Shares are those of three and of four levels, noise is that of a score."""
     schema = NORMAL | {"three": list("abc"), "four": list("abcd")}
     schema["x0"] = {"range": [0, 1], "missing": "unknown"}
-    even = {"x0": (3, 1), "three": (2, 1, 1)}
-    planned = dpcgd.plan(schema, 20_000, epsilon=1.0, shares=even)
+    planned = dpcgd.plan(schema, 20_000, epsilon=1.0, shares={"x0": (3, 1), "three": (2, 1, 1)})
     assert planned.smallest("x1", "x2") != pytest.approx(planned.smallest("three", "x2"), rel=0.01)
     assert planned.smallest("x0", "x2") != pytest.approx(planned.smallest("four", "x2"), rel=0.01)
     rarely = dpcgd.plan(schema, 20_000, epsilon=1.0, shares={"x0": (999, 1)})
