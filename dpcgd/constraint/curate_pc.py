@@ -64,8 +64,7 @@ class CurateOracle(LaplaceOracle):
         """Plan the tests of an order."""
         self.epsilon = self.plan(joined, order)
         self.label = f"order {order}"
-        pairs = max(1, int(np.triu(joined).sum()))
-        sets = min(askable(joined, order), MOST_COUNT) / pairs
+        sets = min(askable(joined, order), MOST_COUNT) / max(1, int(np.triu(joined).sum()))
         self._lowered = self.crowded * math.log(max(1.0, sets))
 
     def _is_below(self, noisy, sensitivity) -> bool:

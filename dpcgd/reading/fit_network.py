@@ -308,8 +308,7 @@ def fit_family(
     table = np.maximum(table, 1 / marginals.n**2 / table.size)  # no probability is zero
     table /= table.sum(axis=-1, keepdims=True)
     drawn = columns @ (spread @ rng.standard_normal((spread.shape[1], redraws)))
-    redrawn = logs + drawn.T.reshape(redraws, *logs.shape)
-    moved = softmax(redrawn, axis=-1) - table
+    moved = softmax(logs + drawn.T.reshape(redraws, *logs.shape), axis=-1) - table
     return FamilyFit(table, (moved**2).mean(axis=0), np.exp(logsumexp(logs, axis=-1)))
 
 

@@ -95,8 +95,7 @@ class KendallZ(AgainstNumber):
         if strata == 1:
             turned = (n - 1) * (1 if most <= 2 else 2)
             return 9 * turned / (2 * n + 5) / math.sqrt(pair_weight(n))
-        moved = 13.5 - 4.5 / max(1, fewest - 1)
-        return moved / math.sqrt(strata * pair_weight(n / strata))
+        return (13.5 - 4.5 / max(1, fewest - 1)) / math.sqrt(strata * pair_weight(n / strata))
 
 
 class KendallP(UpperTail):

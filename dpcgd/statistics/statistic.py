@@ -83,8 +83,7 @@ def in_sensitivities(distance: float, sensitivity: float) -> float:
     """
     if sensitivity == 0:
         return math.copysign(MOST, distance) if distance else 0.0
-    units = float(distance) / float(sensitivity)
-    return min(max(units, -MOST), MOST)
+    return min(max(float(distance) / float(sensitivity), -MOST), MOST)
 
 
 def normal_tail(z: float) -> float:

@@ -328,8 +328,7 @@ def _check_singles(marginals: ClippedMoments, paid: list[float]) -> None:
     _check_together(marginals, [1], look_sensitivity(len(marginals.levels)), paid)
     depths = [number.depth for number in marginals.numbers.values()]
     for depth in range(1, max(depths, default=0)):
-        together = sum(own > depth for own in depths)
-        deviation = _next(paid) * look_sensitivity(together)
+        deviation = _next(paid) * look_sensitivity(sum(own > depth for own in depths))
         _check_equal("counts of pieces", deviation, _deviations(marginals)[0,])
 
 

@@ -95,6 +95,8 @@ class Detection:
         The least squared partial correlation that counts as found, given a third variable.
     least_share : float
         The least effect as a share of the pair's squared correlation given none.
+    levels : tuple of int
+        Numbers of levels of the tested variables, if `shares` are those of several levels together.
 
     Notes
     -----
@@ -120,6 +122,7 @@ class Detection:
     related: float = 0.0
     least_effect: float = 0.0
     least_share: float = 0.0
+    levels: tuple[int, ...] = ()
 
     def power(self, r: float) -> float:
         """Probability that the test finds a correlation of r."""
@@ -155,7 +158,7 @@ class Detection:
     @property
     def freedom(self) -> int:
         """Degrees of freedom of the test."""
-        return math.prod(len(shares) - 1 for shares in self.shares[:2])
+        return math.prod(levels - 1 for levels in (self.levels or map(len, self.shares[:2])))
 
     @cached_property
     def largest(self) -> float:

@@ -20,6 +20,7 @@ from dpcgd.datasets.variable import PARTS, Parts, as_list
 from dpcgd.graphs.release import Release
 from dpcgd.moments.clipped_moments import blocks_of, rows_of
 from dpcgd.moments.interactions import Marginals, covariance_of_contrasts
+from dpcgd.moments.joined_levels import MOST_LEVELS
 from dpcgd.moments.scores import ENTRIES
 from dpcgd.privacy.account_file import unreserved
 from dpcgd.privacy.budget import Budget, delta_for
@@ -216,8 +217,7 @@ class Plan:
         """
         rows = [(*pair, *planned) for pair, planned in self.pairs.items()]
         frame = pd.DataFrame(rows, columns=["x", "y", *PlannedPair._fields])
-        orders = pd.DataFrame(frame.pop("testable").tolist()).add_prefix("order_")
-        return frame.join(orders)
+        return frame.join(pd.DataFrame(frame.pop("testable").tolist()).add_prefix("order_"))
 
     def rehearse(self, *, rng: np.random.Generator, **settings: Any) -> Rehearsal:
         """Run the planned system on random networks: :func:`~dpcgd.tables.rehearsal.rehearse`.
@@ -290,19 +290,19 @@ class Plan:
         return r, test.points(r) * HALVED**numbers
 
     def _detection(self, *shares: Shares) -> Detection:
-        pairs = combinations(shares, 2)
-        widest = max(self._pair_deviation(*pair, read=self._reads) for pair in pairs)
+        groups = tuple(map(_together, shares))
+        wider = [math.sqrt(len(own) / len(few)) for own, few in zip(shares, groups, strict=True)]
+        pairs = combinations(zip(shares, wider, strict=True), 2)
+        widest = max(self._pair_deviation(x, y) * a * b for (x, a), (y, b) in pairs)
         *_, alpha, effect, share = self.rules
         n = self.n
         if self._reads:  # what only more records would show is no edge to the model
             n, effect, share = min(n, int(trained_reader().trained["records"][1])), 0.0, 0.0
-        return Detection(n, shares, widest / self.n, alpha, RELATED, effect, share)
+        levels = tuple(map(len, shares[:2]))
+        return Detection(n, groups, widest / self.n, alpha, RELATED, effect, share, levels)
 
-    def _pair_deviation(self, *pair: Shares, read: bool = False) -> float:
-        """Deviation, in records, of the noise of a moment of the first two with these shares.
-
-        If an edge model reads it, the effect of clipping is included.
-        """
+    def _pair_deviation(self, *pair: Shares) -> float:
+        """Deviation, in records, of the noise of a moment of the first two with these shares."""
         numbered = [*enumerate(self.shares.values())]
         (x, *_), (*_, y) = ([v for v, own in numbered if own == kind][:2] for kind in pair)
         subset, marginals = tuple(sorted({x, y})), self.marginals
@@ -317,8 +317,7 @@ class Plan:
             values = np.linalg.eigvalsh(covariance_of_contrasts(np.array(own), len(own)))
             wide *= (1 / np.maximum(values, least)).mean()
             tested.append(slice(start, stop))
-        noise = blocks_of(marginals).noise[tuple(tested)].mean()
-        return self.n * math.sqrt(noise / wide)
+        return self.n * math.sqrt(blocks_of(marginals).noise[tuple(tested)].mean() / wide)
 
     def _shares_of(self, x, y, given, most: float = math.inf) -> list[Shares]:
         given = check_known("given", given, self.shares)
@@ -393,7 +392,9 @@ def plan(
     it was one and a half times as large and its correlation at least .01; among 40 variables less
     often. :func:`~dpcgd.tables.rehearsal.rehearse` shows it for networks with more edges. Power is
     that of the chi-squared test to first order in the noise
-    (:class:`~dpcgd.tables.detection.Detection`). It is right to a few hundredths. Given very rare
+    (:class:`~dpcgd.tables.detection.Detection`). It is right to a few hundredths. The test of a
+    category of more than 16 levels, which only an edge model reads as it is, is that of 16 groups
+    of neighbouring levels, with the noise and the degrees of freedom of all levels. Given very rare
     levels at the most noise that can be tested, it is up to .1 too large.
 
     Examples
@@ -608,8 +609,13 @@ def epsilon_for(
             raise ValueError(f"{problem}; {cure}")
         coarse = [*range(0, len(GRID), STEP), len(GRID) - 1]
         above = next(i for i in progress(coarse, "searching", len(coarse)) if enough(GRID[i]))
-        low = max(0, above - STEP)
-        return GRID[bisect_left(GRID, True, low, above, key=enough)]
+        return GRID[bisect_left(GRID, True, max(0, above - STEP), above, key=enough)]
+
+
+def _together(shares: Shares) -> Shares:
+    """Shares of neighbouring levels together, where a test of all levels would take too long."""
+    parts = np.array_split(shares, MOST_LEVELS)
+    return tuple(map(math.fsum, parts)) if len(shares) > MOST_LEVELS else shares
 
 
 def _cures(exact: Plan, enough: Callable[..., bool], pairs) -> Iterator[str]:

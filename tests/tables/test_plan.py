@@ -20,6 +20,7 @@ from dpcgd import epsilon_for as epsilon_for_system
 from dpcgd import load, priv_pc, private_graph, table_pc
 from dpcgd import plan as plan_of
 from dpcgd.moments.clipped_moments import blocks_of
+from dpcgd.tables import plan as planning
 from dpcgd.tables.table_pc import TableOracle
 
 plan = partial(plan_of, system=table_pc)
@@ -263,6 +264,17 @@ def test_an_edge_of_half_as_much_again_is_drawn_as_often_as_the_plan_says(d):
 
     few, many = (sum(is_joined(size, run) for run in range(20)) for size in (r / 2, 1.5 * r))
     assert few <= 10 < many
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(100_000, 2.0), (10_000, 1.0)])
+def test_of_groups_of_levels_a_pair_has_the_plan_of_all_levels(n, epsilon, monkeypatch):
+    levels, frames = {"a": BIT, "b": range(12), "c": range(24)}, []
+    for most in (24, 12, 4):
+        monkeypatch.setattr(planning, "MOST_LEVELS", most)
+        frames.append(plan_of(levels, n, epsilon=epsilon).to_frame()[["correlation", "points"]])
+    assert np.allclose(frames[0], frames[1:], rtol=1e-3)
+    town = plan_of({**levels, "town": range(900)}, 100_000, epsilon=2.0)
+    assert 2 * town.smallest("a", "c") < town.smallest("a", "town") < 0.2
 
 
 def test_more_records_than_the_edge_model_knows_show_it_no_more():
