@@ -55,7 +55,9 @@ STEP = 100
 NO_NOISE = 1e9
 """An epsilon so large that only settings are refused."""
 
-FOR_AN_EDGE = "an edge takes about half as much again, and more among many variables: rehearse it"
+FOR_AN_EDGE = (
+    "an edge takes half as much again, and more with many levels or variables: rehearse it"
+)
 """A result of simulations for systems that draw edges by a model (tests/tables/test_plan.py)."""
 
 MORE_RECORDS = 1000
@@ -388,12 +390,13 @@ def plan(
     "Found" refers to one test on the release: of the pair, or given one more variable. A run of
     table_pc joins a pair if all its tests find it, and measures pairs in doubt again. The edge
     model of the other systems weighs a pair by all that was released. Simulated tables had one edge
-    among up to 20 variables. The model drew it about as often as the plan says, or more often, if
-    it was one and a half times as large and its correlation at least .01; among 40 variables less
-    often. :func:`~dpcgd.tables.rehearsal.rehearse` shows it for networks with more edges. Power is
-    that of the chi-squared test to first order in the noise
-    (:class:`~dpcgd.tables.detection.Detection`). It is right to a few hundredths. The test of a
-    category of more than 16 levels, which only an edge model reads as it is, is that of 16 groups
+    among up to 20 variables, with a correlation of at least .01. The model drew it about as often
+    as the plan says, or more often, if the dependence was one and a half times as large between
+    variables of two levels, twice where one had up to ten, three times with a hundred and six times
+    with nine hundred; among 40 variables less often. :func:`~dpcgd.tables.rehearsal.rehearse` shows
+    it for networks with more edges. Power is that of the chi-squared test to first order in the
+    noise (:class:`~dpcgd.tables.detection.Detection`). It is right to a few hundredths. The test of
+    a category of more than 16 levels, which only an edge model reads as it is, is that of 16 groups
     of neighbouring levels, with the noise and the degrees of freedom of all levels. Given very rare
     levels at the most noise that can be tested, it is up to .1 too large.
 
@@ -409,7 +412,7 @@ def plan(
       found by a test with probability 0.8:
         in a pair, correlations of 0.015 to 0.018 (1.5 to 1.8 points)
         given one more, correlations of 0.015 to 0.018 (1.5 to 1.8 points)
-      an edge takes about half as much again, and more among many variables: rehearse it
+      an edge takes half as much again, and more with many levels or variables: rehearse it
     >>> planned.testable("smoke", "cough", ["age"])
     True
     """

@@ -250,19 +250,23 @@ def test_a_plan_of_private_graph_has_the_noise_of_its_run(levels):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("d", [3, 20])
-def test_an_edge_of_half_as_much_again_is_drawn_as_often_as_the_plan_says(d):
+@pytest.mark.parametrize(
+    ("d", "levels", "times"), [(3, 2, 1.5), (20, 2, 1.5), (3, 10, 2), (3, 100, 3)]
+)
+def test_a_larger_edge_is_drawn_as_often_as_the_plan_says(d, levels, times):
     """In 20 runs fewer than 11 of probability .8 come once in 400 such tests, and none here did."""
-    planned = plan_of(dict.fromkeys([f"v{i}" for i in range(d)], BIT), 50_000, epsilon=0.5)
-    r, rng = planned.smallest("v0", "v1"), default_rng(0)
+    sizes = [2, levels, *[2] * (d - 2)]
+    known = {f"v{i}": range(size) for i, size in enumerate(sizes)}
+    r, rng = plan_of(known, 50_000, epsilon=0.5).smallest("v0", "v1"), default_rng(0)
 
     def is_joined(size, run):
         codes = rng.integers(0, 2, (50_000, d))
         codes[:, 1] = np.where(rng.random(50_000) < size, codes[:, 0], codes[:, 1])
-        release = private_graph(records(codes, [2] * d), epsilon=0.5, rng=default_rng(run))
+        codes[:, 1] = codes[:, 1] * (levels // 2) + rng.integers(0, levels // 2, 50_000)
+        release = private_graph(records(codes, sizes), epsilon=0.5, rng=default_rng(run))
         return frozenset(("v0", "v1")) in release.graph.skeleton
 
-    few, many = (sum(is_joined(size, run) for run in range(20)) for size in (r / 2, 1.5 * r))
+    few, many = (sum(is_joined(size, run) for run in range(20)) for size in (r / 2, times * r))
     assert few <= 10 < many
 
 
