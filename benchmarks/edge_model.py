@@ -87,12 +87,10 @@ def one(family: str, number: int) -> tuple[list[dict], list[tuple[float, bool]]]
     if clipped and not data.numbers and sum(data.cardinalities) < 700:
         pairs = measure_moments(data, measure, rho, clipped=False)
         ways["not clipped"] = pairs, edge_probabilities(pairs)
-    rows = []
-    if data.truth.edges:
-        rows = [{"way": way, **scored(*read, data)} for way, read in ways.items()]
+    known = ways.items() if data.truth.edges else ()  # without edges there is nothing to score
+    rows = [{"way": way, **scored(*read, data)} for way, read in known]
     upper = np.triu_indices(data.d, 1)
-    arcs = nx.to_numpy_array(data.truth, data.variables, weight=None) > 0
-    true = (arcs | arcs.T)[upper]
+    true = nx.to_numpy_array(data.truth.to_undirected(), data.variables, weight=None)[upper] > 0
     return rows, [*zip(likely[upper].tolist(), true.tolist(), strict=True)]
 
 

@@ -46,9 +46,8 @@ def causal_learn(codes, levels):
 
     def run():
         graph = pc(data, ALPHA, "chisq", stable=True, max_k=MAX_ORDER, show_progress=False)
-        ends = graph.G.graph
         asked = [key for key in graph.test.pvalue_cache if ";" in key]  # the others are notes
-        return list(zip(*np.nonzero(ends), strict=True)), len(asked)
+        return list(zip(*np.nonzero(graph.G.graph), strict=True)), len(asked)
 
     return run
 
@@ -98,8 +97,7 @@ def measure(package, file) -> dict:
     with np.load(file) as data:
         codes, levels = data["codes"], data["levels"]
     try:
-        run = PACKAGES[package](codes, levels)
-        seconds, (pairs, tests) = timed(run)
+        seconds, (pairs, tests) = timed(PACKAGES[package](codes, levels))
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
     skeleton = sorted({(int(min(pair)), int(max(pair))) for pair in pairs})

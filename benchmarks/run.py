@@ -98,25 +98,19 @@ def runs_of_ours() -> dict:
 
         return run
 
-    private = {
-        "Laplace-PC": dpcgd.laplace_pc,
-        "Gram NOTEARS": dpcgd.gram_notears,
-        "Released tables": dpcgd.table_pc,
-        "SVT-PC": dpcgd.svt_pc,
-        "Priv-PC": dpcgd.priv_pc,
-        "EM-PC": dpcgd.em_pc,
-        "CURATE": dpcgd.curate_pc,
-    }
-    papers = {name: private[name].__name__ for name in ("SVT-PC", "Priv-PC", "EM-PC", "CURATE")}
-    published = {k: getattr(as_published, f"published_{name}") for k, name in papers.items()}
+    ours = {"Laplace-PC": dpcgd.laplace_pc, "Gram NOTEARS": dpcgd.gram_notears}
+    ours |= {"Released tables": dpcgd.table_pc}
+    papers = {"SVT-PC": dpcgd.svt_pc, "Priv-PC": dpcgd.priv_pc, "EM-PC": dpcgd.em_pc}
+    papers |= {"CURATE": dpcgd.curate_pc}
+    published = {k: getattr(as_published, f"published_{own.__name__}") for k, own in papers.items()}
     claims = {"epsilon": 1.0, "delta": 1e-3, "allow_delta": True}
     same = ChiSquared(peers.ALPHA)
     return {
         "PC": dpcgd.pc,
         SAME_TEST: functools.partial(dpcgd.pc, statistic=same, max_order=peers.MAX_ORDER),
         "NOTEARS": dpcgd.notears,
-        **{name: seeded(system, epsilon=1.0) for name, system in private.items()},
-        **{f"{name}, published": seeded(run, **claims) for name, run in published.items()},
+        **{k: seeded(system, epsilon=1.0) for k, system in (ours | papers).items()},
+        **{f"{k}, published": seeded(system, **claims) for k, system in published.items()},
     }
 
 
@@ -135,8 +129,7 @@ def others(samples, ours) -> tuple[dict, dict[str, str]]:
     measured = {}
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{name}.npz" for name in samples]
-        for file in files:
-            data = samples[file.stem]
+        for file, data in zip(files, samples.values(), strict=True):
             np.savez(file, codes=data.codes, levels=data.cardinalities)
         for package in (name for name in peers.PACKAGES if name not in errors):
             print(f"timing {package}", flush=True)
@@ -206,8 +199,7 @@ def growth_with_n(network) -> dict[int, dict[str, float]]:
         found[n] = {"tables": time.perf_counter() - started}
         del data
         for system, run in (("PC", plain_search), ("Priv-PC", sieve_search)):
-            task = functools.partial(run, tables, names)
-            found[n][system], _ = timed(task, most=25, enough=10)
+            found[n][system], _ = timed(functools.partial(run, tables, names), most=25, enough=10)
         if 10 * max(found[n].values()) > LONGEST:
             break
     return found
@@ -220,8 +212,7 @@ def growth_with_d() -> dict[int, dict[str, dict[str, float]]]:
         data = random_network(d, rng).sample(100_000, rng=rng)
         found[d] = {}
         for system in ("PC", "Priv-PC", "EM-PC"):
-            task = functools.partial(runs[system], data, max_order=2)
-            seconds, release = timed(task, enough=10)
+            seconds, release = timed(functools.partial(runs[system], data, max_order=2), enough=10)
             found[d][system] = {"seconds": seconds, "tests": release.answers.tests}
     return found
 
@@ -246,8 +237,7 @@ def search_over_counting(data) -> float:
         for tests in batches:
             tables.count_all(tests)
 
-    search_seconds = timed(lambda: plain_search(tables, names), most=25)[0]
-    return search_seconds / timed(count, most=25)[0]
+    return timed(lambda: plain_search(tables, names), most=25)[0] / timed(count, most=25)[0]
 
 
 def notears_seconds() -> float:
