@@ -23,8 +23,7 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parent.parent
 ALPHA, MAX_ORDER = 0.05, 3
 SHARED = ("numpy", "pandas", "scipy")
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-ONE_THREAD = dict.fromkeys(THREADS, "1")
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
 PATIENCE = 600
 """Seconds until a package is given up."""
 
@@ -121,8 +120,7 @@ def install(name="peers", wanted=None) -> tuple[Path, dict[str, str]]:
     if stamp.exists() and stamp.read_text() == "\n".join(wanted.values()):
         return python, {}
     subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-    shared = [wanted[name] for name in SHARED]
-    pip = [python, "-m", "pip", "install", "--quiet", "--retries", "1", *shared]
+    pip = [python, "-m", "pip", "install", "--quiet", "--retries", "1", *map(wanted.get, SHARED)]
     errors = {}
     for name in (name for name in wanted if name not in SHARED):
         done = subprocess.run([*pip, wanted[name]], capture_output=True, text=True)

@@ -306,8 +306,7 @@ def main():
     growth = {network: growth_with_n(network) for network in ("asia", "alarm")}
     by_d, over_counting = growth_with_d(), search_over_counting(samples["alarm"])
     door = doors()
-    version = ".".join(platform.python_version_tuple()[:2])
-    python = f"{platform.python_implementation()} {version}"
+    python = f"{platform.python_implementation()} {sys.version_info.major}.{sys.version_info.minor}"
     results = {
         "machine": f"{os.cpu_count()} cores, {platform.system()}, {python}",
         "seconds": times,

@@ -33,8 +33,7 @@ AT = BUILD / "portable"
 CODE = sorted((ROOT / "tests").rglob("*.py"))
 TESTED = (*READ, *CODE, "book", "README.md", "pyproject.toml", "environment.yml")
 """What the outcome of the tests depends on, but for those that execute chapters."""
-FOR_BOOK = ("book", *(f"test_{name}.py" for name in ("benchmarks", "mutants", "notebooks")))
-FOR_BOOK += ("test_packaging.py",)
+FOR_BOOK = ("book", *map("test_{}.py".format, ("benchmarks", "mutants", "notebooks", "packaging")))
 """Tests that need what only the book needs."""
 ELSEWHERE = ("test_notebooks.py", "test_mutants.py")
 """Tests that are no matter of the machine, or jobs of their own here."""
