@@ -109,12 +109,10 @@ def parts_of(rows: pd.DataFrame) -> dict:
 
 def calibration_of(said: list, rng) -> list[dict]:
     """Of each tenth: pairs, what was said and what is true, and its error over networks."""
-    parts = [np.array(own) for own in said if own]
-    networks = np.repeat(np.arange(len(parts)), [*map(len, parts)])
-    p, true = np.concatenate(parts).T
-    frame, rows = pd.DataFrame({"network": networks, "said": p, "true": true}), []
-    for tenth, own in frame.groupby(np.clip(np.digitize(p, TENTHS) - 1, 0, 9)):
-        by = (own.true - own.said).groupby(own.network).agg(["sum", "count"]).to_numpy()
+    parts = [pd.DataFrame(own, columns=["said", "true"]) for own in said if own]
+    frame, rows = pd.concat(parts, keys=range(len(parts))).astype(float), []
+    for tenth, own in frame.groupby(np.clip(np.digitize(frame.said, TENTHS) - 1, 0, 9)):
+        by = (own.true - own.said).groupby(level=0).agg(["sum", "count"]).to_numpy()
         some = rng.integers(len(by), size=(400, len(by)))
         error = (by[some, 0].sum(axis=1) / by[some, 1].sum(axis=1)).std()
         means = {"said": own.said.mean(), "true": own.true.mean(), "error": error}

@@ -56,6 +56,8 @@ class Rows:
 class Kept(Rows):
     """The rows of a long benchmark; each kind of table says how they are planned and sorted.
 
+    Its method `blocks` returns tuples: systems, places, records, epsilons and how many runs.
+
     Attributes
     ----------
     name, compare, made_by : str
@@ -77,10 +79,6 @@ class Kept(Rows):
     def __init__(self):
         super().__init__(stored_folder() / HOME, self.name, self.keys)
         self.columns = COLUMNS[self.name]
-
-    def blocks(self) -> list[tuple]:
-        """Systems, places, records, epsilons and how many runs."""
-        raise NotImplementedError
 
     def plan(self) -> list[dict]:
         """All cases, in rounds: a run of everything, then the next."""

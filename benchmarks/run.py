@@ -150,6 +150,10 @@ def scored(answer, data, ours) -> dict:
     return answer | {"f1": graph.skeleton_f1(data.truth), "pairs_unlike_ours": int(differing)}
 
 
+def tests_of(release) -> int:
+    return release.answers.tests if release.answers else 0
+
+
 def seconds_of(answers) -> dict[str, float]:
     return {name: answer.get("seconds") for name, answer in answers.items()}
 
@@ -270,14 +274,13 @@ def goals(times, ratio, growth, by_d, over_counting, linear, door) -> dict[str, 
     ]
     title = "PC on {}, times faster than the fastest package"
     aims += [(title.format(k), "at least", 50, ratio.get(k)) for k in ("alarm", "child")]
-    return {
-        name: {
-            "goal": f"{side} {limit}",
-            "measured": value,
-            "met": value and (value >= limit if side == "at least" else value <= limit),
-        }
-        for name, side, limit, value in aims
-    }
+    return {name: goal(*aim) for name, *aim in aims}
+
+
+def goal(side: str, limit: float, value: float | None) -> dict:
+    """What was aimed at and what came out, and whether that is on the right side."""
+    met = value and (value >= limit if side == "at least" else value <= limit)
+    return {"goal": f"{side} {limit}", "measured": value, "met": met}
 
 
 def report(results, uninstalled) -> bool:
@@ -310,10 +313,7 @@ def main():
     results = {
         "machine": f"{os.cpu_count()} cores, {platform.system()}, {python}",
         "seconds": times,
-        "tests": {
-            system: {k: run.answers.tests if run.answers else 0 for k, run in row.items()}
-            for system, row in releases.items()
-        },
+        "tests": {s: {k: tests_of(run) for k, run in row.items()} for s, row in releases.items()},
         "ratio_to_fastest_peer": ratio,
         "peers": measured,
         "paper_seconds": {k: dict(zip(samples, row, strict=True)) for k, row in PAPER.items()},

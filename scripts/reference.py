@@ -190,10 +190,9 @@ def _has_sensitivity(name: str, it: object) -> bool:
 
 def public(within: str = "dpcgd") -> Iterator[tuple[str, object]]:
     """What the public modules list in ``__all__``, with the whole name."""
-    for module in modules():
-        if f"{module}.".startswith(within):
-            listed = getattr(importlib.import_module(module), "__all__", ())
-            yield from ((f"{module}.{name}", at(f"{module}.{name}")) for name in listed)
+    for module in (module for module in modules() if f"{module}.".startswith(within)):
+        listed = getattr(importlib.import_module(module), "__all__", ())
+        yield from ((f"{module}.{name}", at(f"{module}.{name}")) for name in listed)
 
 
 def modules() -> list[str]:
