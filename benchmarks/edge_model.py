@@ -47,7 +47,6 @@ TENTHS = np.linspace(0, 1, 11)
 WIDE = {"413 variables of 2 to 21 levels": (413, 2, 21), "441 variables of 3 levels": (441, 3, 3)}
 """How many variables, and their fewest and most levels."""
 STORED = ROOT / "book" / "stored" / "12_a_trained_reader"
-kept = Memory(ROOT / "_build" / "edge_model" / training.CODE, verbose=0).cache
 
 
 def drawn(family: str, number: int, rng):
@@ -70,7 +69,7 @@ def scored(moments, likely, data) -> dict[str, float]:
     return {"F1": most.skeleton_f1(data.truth), "SHD": found["SHD"]}
 
 
-@kept
+@Memory(ROOT / "_build" / "edge_model" / training.CODE, verbose=0).cache
 def one(family: str, number: int) -> tuple[list[dict], list[tuple[float, bool]]]:
     """Scores of one table, with all parts and without each; and what was said of every pair."""
     rng = np.random.default_rng([SEED, FAMILIES.index(family), number])

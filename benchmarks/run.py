@@ -17,6 +17,7 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -224,17 +225,11 @@ def growth_with_d() -> dict[int, dict[str, dict[str, float]]]:
 def search_over_counting(data) -> float:
     """PC's search on built tables, over counting its tables, all known beforehand."""
     tables, names = Tables(data), data.variables
-    asked: dict[int, list[np.ndarray]] = {}
-    count_all = tables.count_all
-
-    def watched(tests):
-        asked.setdefault(tests.shape[1], []).append(tests)
-        return count_all(tests)
-
-    tables.count_all = watched
-    plain_search(tables, names)
-    del tables.count_all
-    batches = [np.concatenate(tests) for tests in asked.values()]
+    with patch.object(tables, "count_all", wraps=tables.count_all) as counting:
+        plain_search(tables, names)
+    asked = [call.args[0] for call in counting.call_args_list]
+    widths = sorted({tests.shape[1] for tests in asked})
+    batches = [np.concatenate([t for t in asked if t.shape[1] == width]) for width in widths]
 
     def count():
         tables.forget()

@@ -47,7 +47,6 @@ SEED = 0
 PINS = {"ges": "1.1.1", "mbi": "2.0.0", "jax": "0.10.2", "jaxlib": "0.10.2"}
 """The versions of packages beside those that peers.py pins."""
 
-PACKAGES = ("causal-learn", "pyagrum", *PINS)
 OURS, OTHER_PC = "PC, chi squared", "causal-learn's PC"
 ADJUSTED = "adjusted PC, chi squared"
 HERE = {OURS: ChiSquared(0.01), ADJUSTED: AdjustedChiSquared(0.01)}
@@ -176,7 +175,7 @@ def row_of(case, data, worker, folder) -> dict:
 
 def pins() -> dict[str, str]:
     known = peers.pins() | {name: f"{name}=={version}" for name, version in PINS.items()}
-    return {name: known[name] for name in (*peers.SHARED, *PACKAGES)}
+    return {name: known[name] for name in (*peers.SHARED, "causal-learn", "pyagrum", *PINS)}
 
 
 def rows_of(some) -> Iterator[tuple[dict, dict]]:
