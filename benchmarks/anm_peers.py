@@ -28,8 +28,7 @@ def causal_learn(pair: Dataset) -> bool:
     """Does it find x -> y? Columns standardised, as it expects."""
     values = pair.scaled - pair.scaled.mean(axis=0)
     values = values / values.std(axis=0)
-    first, second = values[:, :1], values[:, 1:]
-    forward, backward = ANM().cause_or_effect(first, second)
+    forward, backward = ANM().cause_or_effect(values[:, :1], values[:, 1:])
     return (forward > backward) == (pair.variables == ("x", "y"))
 
 

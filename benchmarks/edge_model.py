@@ -47,7 +47,6 @@ TENTHS = np.linspace(0, 1, 11)
 WIDE = {"413 variables of 2 to 21 levels": (413, 2, 21), "441 variables of 3 levels": (441, 3, 3)}
 """How many variables, and their fewest and most levels."""
 STORED = ROOT / "book" / "stored" / "12_a_trained_reader"
-kept = Memory(ROOT / "_build" / "edge_model" / training.CODE, verbose=0).cache
 
 
 def drawn(family: str, number: int, rng):
@@ -70,7 +69,7 @@ def scored(moments, likely, data) -> dict[str, float]:
     return {"F1": most.skeleton_f1(data.truth), "SHD": found["SHD"]}
 
 
-@kept
+@Memory(ROOT / "_build" / "edge_model" / training.CODE, verbose=0).cache
 def one(family: str, number: int) -> tuple[list[dict], list[tuple[float, bool]]]:
     """Scores of one table, with all parts and without each; and what was said of every pair."""
     rng = np.random.default_rng([SEED, FAMILIES.index(family), number])
@@ -87,12 +86,10 @@ def one(family: str, number: int) -> tuple[list[dict], list[tuple[float, bool]]]
     if clipped and not data.numbers and sum(data.cardinalities) < 700:
         pairs = measure_moments(data, measure, rho, clipped=False)
         ways["not clipped"] = pairs, edge_probabilities(pairs)
-    rows = []
-    if data.truth.edges:
-        rows = [{"way": way, **scored(*read, data)} for way, read in ways.items()]
+    known = ways.items() if data.truth.edges else ()  # without edges there is nothing to score
+    rows = [{"way": way, **scored(*read, data)} for way, read in known]
     upper = np.triu_indices(data.d, 1)
-    arcs = nx.to_numpy_array(data.truth, data.variables, weight=None) > 0
-    true = (arcs | arcs.T)[upper]
+    true = nx.to_numpy_array(data.truth.to_undirected(), data.variables, weight=None)[upper] > 0
     return rows, [*zip(likely[upper].tolist(), true.tolist(), strict=True)]
 
 
@@ -111,12 +108,10 @@ def parts_of(rows: pd.DataFrame) -> dict:
 
 def calibration_of(said: list, rng) -> list[dict]:
     """Of each tenth: pairs, what was said and what is true, and its error over networks."""
-    parts = [np.array(own) for own in said if own]
-    networks = np.repeat(np.arange(len(parts)), [*map(len, parts)])
-    p, true = np.concatenate(parts).T
-    frame, rows = pd.DataFrame({"network": networks, "said": p, "true": true}), []
-    for tenth, own in frame.groupby(np.clip(np.digitize(p, TENTHS) - 1, 0, 9)):
-        by = (own.true - own.said).groupby(own.network).agg(["sum", "count"]).to_numpy()
+    parts = [pd.DataFrame(own, columns=["said", "true"]) for own in said if own]
+    frame, rows = pd.concat(parts, keys=range(len(parts))).astype(float), []
+    for tenth, own in frame.groupby(np.clip(np.digitize(frame.said, TENTHS) - 1, 0, 9)):
+        by = (own.true - own.said).groupby(level=0).agg(["sum", "count"]).to_numpy()
         some = rng.integers(len(by), size=(400, len(by)))
         error = (by[some, 0].sum(axis=1) / by[some, 1].sum(axis=1)).std()
         means = {"said": own.said.mean(), "true": own.true.mean(), "error": error}

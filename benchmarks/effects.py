@@ -12,7 +12,6 @@ it; goes on where it stopped. 500 networks take some forty minutes of one core.
 
 import json
 import sys
-import time
 from dataclasses import replace
 
 import networkx as nx
@@ -23,6 +22,7 @@ from dpcgd_book.results.stored import keep, rows_on_file, stored_folder
 from joblib import Parallel, delayed
 from scipy.special import ndtri
 
+from benchmarks.kept import in_time
 from dpcgd import Network, private_graph
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.random_networks import SHAPES, random_network
@@ -159,13 +159,10 @@ def write(rows: pd.DataFrame):
 
 
 def main(seconds: str = "inf"):
-    end, rows = time.monotonic() + float(seconds), pd.DataFrame(columns=["run"])
-    if (FOLDER / "cover.parquet").exists():
-        rows = rows_on_file(FOLDER, "cover")
+    kept = (FOLDER / "cover.parquet").exists()
+    rows = rows_on_file(FOLDER, "cover") if kept else pd.DataFrame(columns=["run"])
     left = [run for run in range(NETWORKS) if run not in {*rows.run}]
-    for some in (left[i : i + AT_ONCE] for i in range(0, len(left), AT_ONCE)):
-        if time.monotonic() > end:
-            break
+    for some in in_time(left, float(seconds), AT_ONCE):
         found = Parallel(-1)(delayed(study)(run) for run in some)
         more = pd.DataFrame([row for network in found for row in network])
         rows = pd.concat([rows, more]) if len(rows) else more

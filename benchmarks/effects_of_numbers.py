@@ -74,17 +74,15 @@ def noise_of(rng, size) -> np.ndarray:
 
 def study(network, batches: int, rng) -> dict[str, dict]:
     """By aim what the bias of all coefficients comes to."""
-    clipped, usual = released(network.sample(RECORDS, rng=rng), rng)
+    clipped, usual = released(data := network.sample(RECORDS, rng=rng), rng)
     vectors = clipped_moments.level_vectors(clipped)
     longest = math.sqrt(sum((own**2).sum(axis=1).max() for own in vectors))
     longer = clipped_moments.LONGER
     bounds = {aim: min(usual * math.sqrt(times), longest) for aim, times in longer.items()}
     bounds |= {"all": longest}
-    sums: dict[str, list] = {aim: [] for aim in bounds}
-    for _ in range(batches):
-        data = network.sample(RECORDS, rng=rng)
-        for aim, bound in bounds.items():
-            sums[aim].append(data.clipped_sums(vectors, bound=bound) / RECORDS)
+    fresh = (network.sample(RECORDS, rng=rng) for _ in range(batches))
+    rows = [[s.clipped_sums(vectors, bound=b) / RECORDS for b in bounds.values()] for s in fresh]
+    sums = dict(zip(bounds, zip(*rows, strict=True), strict=True))
     values = partial(coefficients, tests_of(data, clipped_moments.rows_of(clipped.widths)))
     truth, found = np.array([*map(values, sums["all"])]), {}
     for aim in longer:

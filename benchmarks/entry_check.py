@@ -38,8 +38,7 @@ def check_entry(system: Entry, *, trials: int = 200, seed: int = 0) -> dict[str,
 
 
 def _run(system, data, epsilon, seed):
-    rng = np.random.default_rng(seed)
-    return system.run(data, epsilon=epsilon, delta=DELTA, rng=rng)
+    return system.run(data, epsilon=epsilon, delta=DELTA, rng=np.random.default_rng(seed))
 
 
 def _ledger(system, probe: Probe, seed) -> dict[str, str]:

@@ -86,10 +86,9 @@ class ForwardSteps:
         """The largest gain and the graph that has it; 0 and the same graph if there is none."""
         apart = [*map(tuple, np.argwhere(graph + graph.T + np.eye(len(graph)) == 0).tolist())]
         as_cause, as_effect = self._touched(graph)
-        known = self._known
         self._known = {
-            (x, y): known[x, y]
-            if (x, y) in known and not (as_cause[x] or as_effect[y])
+            (x, y): self._known[x, y]
+            if (x, y) in self._known and not (as_cause[x] or as_effect[y])
             else [(of[0], tuple(of[-1])) for of in self._inserts(x, y, graph, score)]
             for x, y in apart
         }

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -54,30 +54,31 @@ class Rows:
 
 
 class Kept(Rows):
-    """The rows of a long benchmark; each kind of table says how they are planned and sorted."""
+    """The rows of a long benchmark; each kind of table says how they are planned and sorted.
 
-    name: str
-    kind: str
-    """The folder of its systems."""
-    keys: tuple[str, ...]
-    """The keys of a case; the first is its system, the last its run."""
-    cost: tuple[str, ...]
-    """Cases with the same values of these keys take about as long."""
-    compare: str
-    made_by: str
-    task: Callable[..., dict]
-    places: tuple[str, ...]
-    """Networks, or kinds of pairs, in the order of the file."""
-    digits: dict[str, int]
-    """Of columns that are rounded."""
+    Its method `blocks` returns tuples: systems, places, records, epsilons and how many runs.
+
+    Attributes
+    ----------
+    name, compare, made_by : str
+        As on file.
+    kind : str
+        The folder of its systems.
+    keys : tuple of str
+        The keys of a case; the first is its system, the last its run.
+    cost : tuple of str
+        Cases with the same values of these keys take about as long.
+    task : callable
+        From the values of a case, by name, to its results.
+    places : tuple of str
+        Networks, or kinds of pairs, in the order of the file.
+    digits : dict of str to int
+        Of columns that are rounded.
+    """
 
     def __init__(self):
         super().__init__(stored_folder() / HOME, self.name, self.keys)
         self.columns = COLUMNS[self.name]
-
-    def blocks(self) -> list[tuple]:
-        """Systems, places, records, epsilons and how many runs."""
-        raise NotImplementedError
 
     def plan(self) -> list[dict]:
         """All cases, in rounds: a run of everything, then the next."""
@@ -86,8 +87,7 @@ class Kept(Rows):
             for run in range(RUNS)
             for among, places, n, epsilons, runs in self.blocks()
             if run < runs
-            for place in places
-            for system in among
+            for place, system in itertools.product(places, among)
             for epsilon in (epsilons if system.private else (math.inf,))
         ]
 

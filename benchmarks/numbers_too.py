@@ -164,12 +164,13 @@ def means(rows: pd.DataFrame) -> list[float]:
     return [round(float(value), 4) for pair in by_score for value in pair]
 
 
-def by(rows: pd.DataFrame, *keys: str):
-    """What :func:`means` says by these columns, one mapping in the other."""
+def by(rows: pd.DataFrame, *keys: str, say: Callable = means):
+    """What is said of the rows by these columns, one mapping in the other."""
     if not keys:
-        return means(rows)
+        return say(rows)
     parts = rows.groupby(keys[0], sort=False)
-    return {k if isinstance(k, str) else f"{k:g}": by(part, *keys[1:]) for k, part in parts}
+    named = ((k if isinstance(k, str) else f"{k:g}", part) for k, part in parts)
+    return {name: by(part, *keys[1:], say=say) for name, part in named}
 
 
 def beside_five_bins(rows: pd.DataFrame) -> dict:
@@ -191,11 +192,8 @@ def write(rows: pd.DataFrame):
     about = rows[[*KEYS, "system"]].to_dict("records")
     keep(FOLDER, "runs", rows, about, "F1", made_by="python benchmarks/numbers_too.py")
     parts = dict(iter(rows.groupby("part", sort=False)))
-    gains = parts.pop("mixed").groupby(["n", "epsilon"])
-    mixed_ones: dict[str, dict] = {}
-    for (n, epsilon), part in gains:
-        mixed_ones.setdefault(str(n), {})[f"{epsilon:g}"] = beside_five_bins(part)
-    found = {"mixed": mixed_ones}
+    of_mixed = parts.pop("mixed").sort_values(["n", "epsilon"], kind="stable")
+    found = {"mixed": by(of_mixed, "n", "epsilon", say=beside_five_bins)}
     if {*parts} == {*PARTS} - {"mixed"}:
         found["numbers"] = by(parts["numbers"], "system", "network", "epsilon")
         found["numbers"]["yardsticks"] = by(parts["without_privacy"], "network", "system")

@@ -21,8 +21,7 @@ from dpcgd_book.systems import as_coded as coded
 
 import dpcgd
 from benchmarks.entries import attempted
-from benchmarks.kept import COLUMNS as COLUMNS_OF
-from benchmarks.kept import Rows
+from benchmarks.kept import COLUMNS, Rows
 
 SMALL, LARGE = ("earthquake", "cancer", "survey", "asia"), ("sachs", "child", "alarm")
 N, SEED, DELTA = 100_000, 0, 1e-3
@@ -47,7 +46,7 @@ CURATES = (*SMALL, "sachs", "child")
 STAGES = [(0, 20), (20, 50)]
 AT_ONCE = 40
 KEYS = ("system", "network", "epsilon", "run")
-COLUMNS = COLUMNS_OF["papers_yardstick"]
+MEANINGS = COLUMNS["papers_yardstick"]
 
 
 @functools.lru_cache(1)
@@ -77,7 +76,7 @@ def measured(system: str, network: str, epsilon: float, run: int, n: int, seed: 
     rng = np.random.default_rng([seed, run, 1])
     release, outcome = attempted(algorithm, data, rng=rng, **settings)
     if release is None:
-        return dict.fromkeys(COLUMNS.keys() - {"epsilon"}) | outcome
+        return dict.fromkeys(MEANINGS.keys() - {"epsilon"}) | outcome
     events = {event.mechanism for event in release.ledger.events}
     return {
         "F1": release.graph.skeleton_f1(data.truth),
@@ -103,10 +102,8 @@ def cases_of(table: str, networks: tuple, first: int, end: int) -> list[dict]:
     return [
         {"system": s, "network": name, "epsilon": e, "run": run, "n": N, "seed": SEED}
         for run in range(first, min(end, runs))
-        for name in networks
+        for name, s, e in itertools.product(networks, systems, budgets)
         if name in names
-        for s in systems
-        for e in budgets
     ]
 
 
@@ -115,7 +112,7 @@ def write(kept: Rows):
     planned = cases_of(kept.name, TABLES[kept.name][4], 0, 99)
     cases = [case for case in planned if kept.key(case) in kept.rows]
     frame = pd.DataFrame([kept.rows[kept.key(case)] for case in cases])
-    about = {"made_by": "python benchmarks/papers_yardstick.py", "columns": COLUMNS}
+    about = {"made_by": "python benchmarks/papers_yardstick.py", "columns": MEANINGS}
     keep(kept.folder, kept.name, frame, cases, "arcs F1", **about)
 
 

@@ -23,8 +23,7 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parent.parent
 ALPHA, MAX_ORDER = 0.05, 3
 SHARED = ("numpy", "pandas", "scipy")
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-ONE_THREAD = dict.fromkeys(THREADS, "1")
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
 PATIENCE = 600
 """Seconds until a package is given up."""
 
@@ -46,9 +45,8 @@ def causal_learn(codes, levels):
 
     def run():
         graph = pc(data, ALPHA, "chisq", stable=True, max_k=MAX_ORDER, show_progress=False)
-        ends = graph.G.graph
         asked = [key for key in graph.test.pvalue_cache if ";" in key]  # the others are notes
-        return list(zip(*np.nonzero(ends), strict=True)), len(asked)
+        return list(zip(*np.nonzero(graph.G.graph), strict=True)), len(asked)
 
     return run
 
@@ -98,8 +96,7 @@ def measure(package, file) -> dict:
     with np.load(file) as data:
         codes, levels = data["codes"], data["levels"]
     try:
-        run = PACKAGES[package](codes, levels)
-        seconds, (pairs, tests) = timed(run)
+        seconds, (pairs, tests) = timed(PACKAGES[package](codes, levels))
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
     skeleton = sorted({(int(min(pair)), int(max(pair))) for pair in pairs})
@@ -123,8 +120,7 @@ def install(name="peers", wanted=None) -> tuple[Path, dict[str, str]]:
     if stamp.exists() and stamp.read_text() == "\n".join(wanted.values()):
         return python, {}
     subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-    shared = [wanted[name] for name in SHARED]
-    pip = [python, "-m", "pip", "install", "--quiet", "--retries", "1", *shared]
+    pip = [python, "-m", "pip", "install", "--quiet", "--retries", "1", *map(wanted.get, SHARED)]
     errors = {}
     for name in (name for name in wanted if name not in SHARED):
         done = subprocess.run([*pip, wanted[name]], capture_output=True, text=True)

@@ -67,8 +67,7 @@ def probe_of(system: Entry) -> Probe:
     """The probe of a system: that of graphs, or that of pairs with those whom it protects."""
     if not isinstance(system, PairSystem):
         return OF_GRAPHS
-    half = system.protects == "test half"
-    return replace(OF_PAIRS, protects="test set" if half else system.protects)
+    return replace(OF_PAIRS, protects=system.protects.replace("test half", "test set"))
 
 
 # --- graphs -----------------------------------------------------------------------------------
@@ -169,8 +168,7 @@ def _turned(data) -> Couple:
 
 def _first_score(release) -> float:
     """As released; 0 without an answer."""
-    score, *_ = release.scores.values()
-    return score or 0.0
+    return next(iter(release.scores.values())) or 0.0
 
 
 OF_PAIRS = Probe(

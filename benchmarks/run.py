@@ -17,6 +17,7 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -98,25 +99,19 @@ def runs_of_ours() -> dict:
 
         return run
 
-    private = {
-        "Laplace-PC": dpcgd.laplace_pc,
-        "Gram NOTEARS": dpcgd.gram_notears,
-        "Released tables": dpcgd.table_pc,
-        "SVT-PC": dpcgd.svt_pc,
-        "Priv-PC": dpcgd.priv_pc,
-        "EM-PC": dpcgd.em_pc,
-        "CURATE": dpcgd.curate_pc,
-    }
-    papers = {name: private[name].__name__ for name in ("SVT-PC", "Priv-PC", "EM-PC", "CURATE")}
-    published = {k: getattr(as_published, f"published_{name}") for k, name in papers.items()}
+    ours = {"Laplace-PC": dpcgd.laplace_pc, "Gram NOTEARS": dpcgd.gram_notears}
+    ours |= {"Released tables": dpcgd.table_pc}
+    papers = {"SVT-PC": dpcgd.svt_pc, "Priv-PC": dpcgd.priv_pc, "EM-PC": dpcgd.em_pc}
+    papers |= {"CURATE": dpcgd.curate_pc}
+    published = {k: getattr(as_published, f"published_{own.__name__}") for k, own in papers.items()}
     claims = {"epsilon": 1.0, "delta": 1e-3, "allow_delta": True}
     same = ChiSquared(peers.ALPHA)
     return {
         "PC": dpcgd.pc,
         SAME_TEST: functools.partial(dpcgd.pc, statistic=same, max_order=peers.MAX_ORDER),
         "NOTEARS": dpcgd.notears,
-        **{name: seeded(system, epsilon=1.0) for name, system in private.items()},
-        **{f"{name}, published": seeded(run, **claims) for name, run in published.items()},
+        **{k: seeded(system, epsilon=1.0) for k, system in (ours | papers).items()},
+        **{f"{k}, published": seeded(system, **claims) for k, system in published.items()},
     }
 
 
@@ -135,8 +130,7 @@ def others(samples, ours) -> tuple[dict, dict[str, str]]:
     measured = {}
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{name}.npz" for name in samples]
-        for file in files:
-            data = samples[file.stem]
+        for file, data in zip(files, samples.values(), strict=True):
             np.savez(file, codes=data.codes, levels=data.cardinalities)
         for package in (name for name in peers.PACKAGES if name not in errors):
             print(f"timing {package}", flush=True)
@@ -155,6 +149,10 @@ def scored(answer, data, ours) -> dict:
     graph = dpcgd.CPDAG(data.variables, arcs)
     differing = (arcs != (ours.arcs | ours.arcs.T)).sum() // 2
     return answer | {"f1": graph.skeleton_f1(data.truth), "pairs_unlike_ours": int(differing)}
+
+
+def tests_of(release) -> int:
+    return release.answers.tests if release.answers else 0
 
 
 def seconds_of(answers) -> dict[str, float]:
@@ -206,8 +204,7 @@ def growth_with_n(network) -> dict[int, dict[str, float]]:
         found[n] = {"tables": time.perf_counter() - started}
         del data
         for system, run in (("PC", plain_search), ("Priv-PC", sieve_search)):
-            task = functools.partial(run, tables, names)
-            found[n][system], _ = timed(task, most=25, enough=10)
+            found[n][system], _ = timed(functools.partial(run, tables, names), most=25, enough=10)
         if 10 * max(found[n].values()) > LONGEST:
             break
     return found
@@ -220,8 +217,7 @@ def growth_with_d() -> dict[int, dict[str, dict[str, float]]]:
         data = random_network(d, rng).sample(100_000, rng=rng)
         found[d] = {}
         for system in ("PC", "Priv-PC", "EM-PC"):
-            task = functools.partial(runs[system], data, max_order=2)
-            seconds, release = timed(task, enough=10)
+            seconds, release = timed(functools.partial(runs[system], data, max_order=2), enough=10)
             found[d][system] = {"seconds": seconds, "tests": release.answers.tests}
     return found
 
@@ -229,25 +225,18 @@ def growth_with_d() -> dict[int, dict[str, dict[str, float]]]:
 def search_over_counting(data) -> float:
     """PC's search on built tables, over counting its tables, all known beforehand."""
     tables, names = Tables(data), data.variables
-    asked: dict[int, list[np.ndarray]] = {}
-    count_all = tables.count_all
-
-    def watched(tests):
-        asked.setdefault(tests.shape[1], []).append(tests)
-        return count_all(tests)
-
-    tables.count_all = watched
-    plain_search(tables, names)
-    del tables.count_all
-    batches = [np.concatenate(tests) for tests in asked.values()]
+    with patch.object(tables, "count_all", wraps=tables.count_all) as counting:
+        plain_search(tables, names)
+    asked = [call.args[0] for call in counting.call_args_list]
+    widths = sorted({tests.shape[1] for tests in asked})
+    batches = [np.concatenate([t for t in asked if t.shape[1] == width]) for width in widths]
 
     def count():
         tables.forget()
         for tests in batches:
             tables.count_all(tests)
 
-    search_seconds = timed(lambda: plain_search(tables, names), most=25)[0]
-    return search_seconds / timed(count, most=25)[0]
+    return timed(lambda: plain_search(tables, names), most=25)[0] / timed(count, most=25)[0]
 
 
 def notears_seconds() -> float:
@@ -280,14 +269,13 @@ def goals(times, ratio, growth, by_d, over_counting, linear, door) -> dict[str, 
     ]
     title = "PC on {}, times faster than the fastest package"
     aims += [(title.format(k), "at least", 50, ratio.get(k)) for k in ("alarm", "child")]
-    return {
-        name: {
-            "goal": f"{side} {limit}",
-            "measured": value,
-            "met": value and (value >= limit if side == "at least" else value <= limit),
-        }
-        for name, side, limit, value in aims
-    }
+    return {name: goal(*aim) for name, *aim in aims}
+
+
+def goal(side: str, limit: float, value: float | None) -> dict:
+    """What was aimed at and what came out, and whether that is on the right side."""
+    met = value and (value >= limit if side == "at least" else value <= limit)
+    return {"goal": f"{side} {limit}", "measured": value, "met": met}
 
 
 def report(results, uninstalled) -> bool:
@@ -316,15 +304,11 @@ def main():
     growth = {network: growth_with_n(network) for network in ("asia", "alarm")}
     by_d, over_counting = growth_with_d(), search_over_counting(samples["alarm"])
     door = doors()
-    version = ".".join(platform.python_version_tuple()[:2])
-    python = f"{platform.python_implementation()} {version}"
+    python = f"{platform.python_implementation()} {sys.version_info.major}.{sys.version_info.minor}"
     results = {
         "machine": f"{os.cpu_count()} cores, {platform.system()}, {python}",
         "seconds": times,
-        "tests": {
-            system: {k: run.answers.tests if run.answers else 0 for k, run in row.items()}
-            for system, row in releases.items()
-        },
+        "tests": {s: {k: tests_of(run) for k, run in row.items()} for s, row in releases.items()},
         "ratio_to_fastest_peer": ratio,
         "peers": measured,
         "paper_seconds": {k: dict(zip(samples, row, strict=True)) for k, row in PAPER.items()},

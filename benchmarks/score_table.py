@@ -16,8 +16,8 @@ MEASURES = ["F1", "arrowhead F1", "SHD", "precision", "recall", "edges", "tests"
 NUMBERS = ["F1", "error", "behind", "behind error", *MEASURES[1:], "runs"]
 DIGITS = dict(zip(NUMBERS, (2, 3, 2, 3, 2, 1, 2, 2, 1, 0, 2, 0), strict=True))
 """Of a cell, in the order of the page, and how many digits are shown."""
-EXACT = {"SHD": 1, "edges": 1, "tests": 0, "seconds": 2, "runs": 0}
-"""How many the page sorts by, if not three."""
+EXACT = dict.fromkeys(NUMBERS, 3) | {"SHD": 1, "edges": 1, "tests": 0, "seconds": 2, "runs": 0}
+"""How many the page sorts by."""
 
 
 def cells_of(
@@ -95,8 +95,7 @@ def _behind(wide, networks) -> Iterator[tuple[str, float, float]]:
 
 
 def _mean_over(cells, name, networks):
-    here = cells[cells.network.isin(networks)]
-    here = here.assign(square=here.error**2)
+    here = cells[cells.network.isin(networks)].assign(square=lambda own: own.error**2)
     groups = here.groupby(["system", "n", "epsilon"], sort=False)
     means = groups[MEASURES].mean()
     means["error"] = np.sqrt(groups.square.sum(min_count=len(networks))) / groups.size()
@@ -138,10 +137,9 @@ def score_table(
     here = here.sort_values("F1", ascending=False)
     head = "".join(f"<th>{name}</th>" for name in COLUMNS)
     body = "".join(_row(row, families, examples) for row in here.to_dict("records"))
-    exact = [EXACT.get(name, 3) for name in NUMBERS]
     listed = []
     for row in cells[KEYS + NUMBERS].replace(math.inf, "inf").itertuples(False, None):
-        values = zip(row[len(KEYS) :], exact, strict=True)
+        values = zip(row[len(KEYS) :], EXACT.values(), strict=True)
         numbers = (None if pd.isna(value) else round(value, digits) for value, digits in values)
         listed.append([*row[: len(KEYS)], *numbers])
     facts = {"shown": shown, "families": families, "examples": examples}

@@ -183,8 +183,7 @@ class FitOfFewCells(Fit):
     def _loss(self):
         nearest, *_ = np.linalg.lstsq(self._weights, self._pull)
         every, steepest = tuple(range(len(self._cells))), np.linalg.norm(self._weights, 2)
-        data = (self._weights, nearest)
-        return self._mbi.MarginalLossFn((every,), square, data, steepest)
+        return self._mbi.MarginalLossFn((every,), square, (self._weights, nearest), steepest)
 
 
 def square(marginals, weights_and_nearest):
@@ -258,8 +257,7 @@ def aim(records: PaidRecords, *, patience):
         room = LARGEST_MODEL * records.spent / records.rho
         before = fit.tables(fit.within(room, weight))
         noise = {c: HALF_NORMAL * deviation * records.size(c) for c in before}
-        weights, allowed = [weight[c] for c in before], list(noise.values())
-        best = records.chosen(before, epsilon, weights, allowed)
+        best = records.chosen(before, epsilon, [weight[c] for c in before], [*noise.values()])
         fit.add(best, records.noisy(best, deviation), deviation)
         fit.renew()
         if np.abs(fit.tables([best])[best] - before[best]).sum() <= noise[best]:

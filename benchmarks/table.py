@@ -14,6 +14,7 @@ that is not complete has all of its cells. Rows are in
 book/stored/17_which_one_should_i_use/table.parquet.
 """
 
+import itertools
 import math
 
 import pandas as pd
@@ -76,8 +77,7 @@ class Table(Kept):
         cases = [
             self.case(s.name, network, n, epsilon, 0)
             for n, some in ((100_000, run_here), (1_000_000, counts))
-            for s in some
-            for network in ("child", "alarm")
+            for s, network in itertools.product(some, ("child", "alarm"))
             for epsilon in ((1.0,) if s.private else (math.inf,))
         ]
         rows = pd.DataFrame([case | peak_of(**case) for case in cases])

@@ -30,8 +30,8 @@ def causal_learn_pc(codes, levels):
     data = codes.astype(np.int64, order="C")
     ends = pc(data, 0.01, "chisq", stable=True, max_k=3, show_progress=False).G.graph
     tails = ends == -1
-    arcs = tails | ((ends != 0) & ~tails & ~tails.T)  # heads at both ends tell no direction
-    return np.argwhere(arcs).tolist()
+    # heads at both ends tell no direction
+    return np.argwhere(tails | ((ends != 0) & ~tails & ~tails.T)).tolist()
 
 
 def equivalence_search(codes, levels):
@@ -66,8 +66,7 @@ def answer(job) -> dict:
         importlib.import_module("mbi")  # jax draws from numpy's own generator when it is imported
         np.random.seed(job["noise"])  # mbi draws from it  # noqa: NPY002
         records = PaidRecords(codes, levels, job["rho"], np.random.default_rng(job["noise"]))
-        drawn = SYNTHESIZERS[name](records, **job["settings"])
-        np.savez(job["synthetic"], codes=drawn)
+        np.savez(job["synthetic"], codes=SYNTHESIZERS[name](records, **job["settings"]))
         found = {"spent": records.spent}
     return found | {"seconds": time.perf_counter() - started}
 

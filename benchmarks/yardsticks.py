@@ -17,6 +17,7 @@ that took too long has a row without scores that says so.
 """
 
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -46,7 +47,6 @@ SEED = 0
 PINS = {"ges": "1.1.1", "mbi": "2.0.0", "jax": "0.10.2", "jaxlib": "0.10.2"}
 """The versions of packages beside those that peers.py pins."""
 
-PACKAGES = ("causal-learn", "pyagrum", *PINS)
 OURS, OTHER_PC = "PC, chi squared", "causal-learn's PC"
 ADJUSTED = "adjusted PC, chi squared"
 HERE = {OURS: ChiSquared(0.01), ADJUSTED: AdjustedChiSquared(0.01)}
@@ -104,11 +104,8 @@ def cases() -> list[dict]:
     return [
         dict(zip(KEYS, (system, network, n, epsilon, run), strict=True))
         for systems, networks, sizes, budgets, runs in plan
-        for n in sizes
-        for run in range(runs)
-        for network in networks
-        for system in systems
-        for epsilon in budgets
+        for n, run in itertools.product(sizes, range(runs))
+        for network, system, epsilon in itertools.product(networks, systems, budgets)
     ]
 
 
@@ -178,7 +175,7 @@ def row_of(case, data, worker, folder) -> dict:
 
 def pins() -> dict[str, str]:
     known = peers.pins() | {name: f"{name}=={version}" for name, version in PINS.items()}
-    return {name: known[name] for name in (*peers.SHARED, *PACKAGES)}
+    return {name: known[name] for name in (*peers.SHARED, "causal-learn", "pyagrum", *PINS)}
 
 
 def rows_of(some) -> Iterator[tuple[dict, dict]]:
@@ -186,16 +183,17 @@ def rows_of(some) -> Iterator[tuple[dict, dict]]:
     python, errors = peers.install("yardsticks", pins())
     if errors:
         sys.exit(f"not installed: {errors}")
-    last = None
+
+    def records_of(case):
+        return {key: case[key] for key in ("network", "run", "n")}
+
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         worker = stack.enter_context(contextlib.closing(Worker(python, folder / "compiled")))
-        for case in some:
-            records = {k: case[k] for k in ("network", "run", "n")}
-            if records != last:
-                data, last = drawn(**records, seed=SEED), records
-                np.savez(folder / "records.npz", codes=data.codes, levels=data.cardinalities)
-            yield case, row_of(case, data, worker, folder)
+        for records, cases_of_them in itertools.groupby(some, records_of):
+            data = drawn(**records, seed=SEED)
+            np.savez(folder / "records.npz", codes=data.codes, levels=data.cardinalities)
+            yield from ((case, row_of(case, data, worker, folder)) for case in cases_of_them)
 
 
 def run_yardstick(**case) -> dict:

@@ -24,12 +24,10 @@ OTHERWISE = "otherwise"
 def off(golden: dict, results: dict) -> list[str]:
     """One line for each result that is missing, new, or off by more than its tolerance."""
     lines = [f"{name}: not in the golden file" for name in results.keys() - golden.keys()]
-    for name, entry in golden.items():
-        if name not in results:
-            lines.append(f"{name}: no longer recorded")
-        else:
-            tolerance = entry.get("tolerance", EXACT)
-            lines += _differences(name, entry["value"], results[name], tolerance)
+    lines += [f"{name}: no longer recorded" for name in golden.keys() - results.keys()]
+    for name in golden.keys() & results.keys():
+        value, tolerance = golden[name]["value"], golden[name].get("tolerance", EXACT)
+        lines += _differences(name, value, results[name], tolerance)
     return sorted(lines)
 
 

@@ -143,8 +143,12 @@ def drawn_as(look) -> tuple[str, str]:
 def spread(heights, gap=16.5) -> list[float]:
     """Places for labels, top to bottom, that do not lie on each other."""
     kept = [*accumulate(heights, lambda above, height: max(height, above + gap))]
-    over = max(0.0, kept[-1] - 222)
-    return [height - over for height in kept]
+    return [height - max(0.0, kept[-1] - 222) for height in kept]
+
+
+ALWAYS = {"width": WIDTH, "epsilons": EPSILONS, "network": NETWORK, "n": N}
+ALWAYS |= {"across": across, "down": down}
+"""What the template is given whatever the results are."""
 
 
 def drawn(stored: dict, rows: pd.DataFrame) -> str:
@@ -162,16 +166,11 @@ def drawn(stored: dict, rows: pd.DataFrame) -> str:
         truth=[edge(places, *arc, "truth") for arc in truth],
         states=[(g["F1"], drawing(g["edges"], truth, places)) for g in stored["graphs"]],
         lines=list(lines_of(rows)),
-        width=WIDTH,
         level=down(level),
         best=best,
-        epsilons=EPSILONS,
         first=EPSILONS.index(SHOWN),
-        network=NETWORK,
         runs=rows[rows.system.isin(SYSTEMS)].run.nunique(),
-        n=N,
-        across=across,
-        down=down,
+        **ALWAYS,
     )
 
 

@@ -95,11 +95,10 @@ async def look(port: int, pages: list[Path]) -> int:
     for domain in ("Page", "Log", "Runtime"):
         await browser.call(f"{domain}.enable")
     failed = 0
-    for page in pages:
-        for view in VIEWS:
-            faults = await seen(browser, page, view)
-            failed += bool(faults)
-            print(f"  {page.stem}, {view}: {'; '.join(faults) or 'ok'}", flush=True)
+    for page, view in itertools.product(pages, VIEWS):
+        faults = await seen(browser, page, view)
+        failed += bool(faults)
+        print(f"  {page.stem}, {view}: {'; '.join(faults) or 'ok'}", flush=True)
     return failed
 
 

@@ -59,10 +59,9 @@ KINDS = ("holds", "holds with changes", "fails", "cannot be compared", "illustra
 
 def with_verdicts(text: str, at: Home, paths) -> str:
     """A page with all tables and figures of the papers where its mark stands, as recorded."""
-    found = {}
-    for path in (path for path in paths if at.result(path).exists()):
-        rows = json.loads(at.result(path).read_text()).get("verdicts", [])
-        found |= {path: rows} if rows and "item" in rows[0] else {}
+    there = {path: at.result(path).read_text() for path in paths if at.result(path).exists()}
+    found = {path: json.loads(text).get("verdicts", []) for path, text in there.items()}
+    found = {path: rows for path, rows in found.items() if rows and "item" in rows[0]}
     count = Counter(row["verdict"] for rows in found.values() for row in rows)
     total = ", ".join(f"{count[kind]} **{kind}**" for kind in KINDS if count[kind])
     parts = [f"{sum(count.values())} entries: {total}."] if count else []
@@ -136,9 +135,7 @@ def terms() -> dict[str, str]:
     """From each form of a term, longest first, to the term; an added s is a form, too."""
     block = re.search(r"```{glossary}\n(.*?)```", GLOSSARY.read_text(), re.DOTALL)[1]
     named = re.findall(r"^(\S.*)$", block, re.MULTILINE)
-    forms = {
-        form: term for term in named for form in (term, f"{term}s", *OTHER_FORMS.get(term, ()))
-    }
+    forms = {f: term for term in named for f in (term, f"{term}s", *OTHER_FORMS.get(term, ()))}
     return dict(sorted(forms.items(), key=lambda item: -len(item[0])))
 
 

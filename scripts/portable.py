@@ -33,8 +33,7 @@ AT = BUILD / "portable"
 CODE = sorted((ROOT / "tests").rglob("*.py"))
 TESTED = (*READ, *CODE, "book", "README.md", "pyproject.toml", "environment.yml")
 """What the outcome of the tests depends on, but for those that execute chapters."""
-FOR_BOOK = ("book", *(f"test_{name}.py" for name in ("benchmarks", "mutants", "notebooks")))
-FOR_BOOK += ("test_packaging.py",)
+FOR_BOOK = ("book", *map("test_{}.py".format, ("benchmarks", "mutants", "notebooks", "packaging")))
 """Tests that need what only the book needs."""
 ELSEWHERE = ("test_notebooks.py", "test_mutants.py")
 """Tests that are no matter of the machine, or jobs of their own here."""
@@ -153,12 +152,10 @@ def python_of(machine: Machine) -> Path | str:
     if python is None:
         return sys.executable
     print(f"  {machine.name}: an environment for {Path(python).name}", flush=True)
-    installs = [
-        ["--require-hashes", "--requirement", ROOT / "requirements.lock"],
-        [*NO_BUILD, "--editable", ROOT, "--editable", ROOT / "book" / "tools"],
-    ]
-    name = f"environment-{Path(python).name}"
-    return fresh_environment(AT / name, python, installs, digest(["requirements.lock"], python))
+    locked = ["--require-hashes", "--requirement", ROOT / "requirements.lock"]
+    ours = [*NO_BUILD, "--editable", ROOT, "--editable", ROOT / "book" / "tools"]
+    folder, contents = f"environment-{Path(python).name}", digest(["requirements.lock"], python)
+    return fresh_environment(AT / folder, python, [locked, ours], contents)
 
 
 # --- jobs
@@ -253,17 +250,15 @@ def jobs(wanted: list[str], names: str) -> Iterator[partial]:
     if not wanted:
         yield partial(installed, "oldest packages", oldest())
         yield partial(installed, "newest packages", [])
-    for machine in MACHINES:
-        if not wanted or machine.name in wanted:
-            yield from jobs_of(machine, names)
+    for machine in (m for m in MACHINES if not wanted or m.name in wanted):
+        yield from jobs_of(machine, names)
 
 
 def note_passed():
     """Note that `make test` has passed on this machine, so that it is not done again."""
-    for machine in MACHINES:
-        if machine.here:
-            machine.folder.mkdir(parents=True, exist_ok=True)
-            (machine.folder / "tests").write_text(machine.tested(sys.executable))
+    for machine in (machine for machine in MACHINES if machine.here):
+        machine.folder.mkdir(parents=True, exist_ok=True)
+        (machine.folder / "tests").write_text(machine.tested(sys.executable))
 
 
 def add(row: Row):
@@ -285,9 +280,8 @@ def main(machines: str = "", names: str = ""):
             rows.append(row := done.result())
             print(f"  {row.machine}: {row.what}: {row}", flush=True)
             add(row)
-    for row in rows:
-        if row.told:
-            print(f"\n{row.machine}, {row.what}:\n{row.told}")
+    for row in (row for row in rows if row.told):
+        print(f"\n{row.machine}, {row.what}:\n{row.told}")
     texts = [{"what": row.what, "machine": row.machine, "result": str(row)} for row in rows]
     table = pd.DataFrame(texts).pivot(index="what", columns="machine", values="result")
     print("", table.fillna("-").to_string(), sep="\n")

@@ -79,12 +79,10 @@ class Box(NamedTuple):
 @cache
 def boxes() -> dict[str, Box]:
     """Every box of the chapters that has a label."""
-    found = {}
-    for path in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")):
-        for cell in json.loads(path.read_text())["cells"]:
-            if cell["cell_type"] == "markdown":
-                found |= boxes_in("".join(cell["source"]))
-    return found
+    paths = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+    cells = (cell for path in paths for cell in json.loads(path.read_text())["cells"])
+    prose = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    return {label: box for text in prose for label, box in boxes_in(text).items()}
 
 
 def boxes_in(text: str) -> dict[str, Box]:
@@ -95,11 +93,8 @@ def boxes_in(text: str) -> dict[str, Box]:
 @cache
 def docstrings() -> dict[str, str]:
     """The docstring of every module, class, function, method and constant of the package."""
-    return {
-        name: text
-        for path in sources("*.py")
-        for name, text in _documented(ast.parse(path.read_text()), module_name(path))
-    }
+    parsed = ((ast.parse(path.read_text()), module_name(path)) for path in sources("*.py"))
+    return {name: text for module in parsed for name, text in _documented(*module)}
 
 
 def module_name(path: Path) -> str:
@@ -195,10 +190,9 @@ def _has_sensitivity(name: str, it: object) -> bool:
 
 def public(within: str = "dpcgd") -> Iterator[tuple[str, object]]:
     """What the public modules list in ``__all__``, with the whole name."""
-    for module in modules():
-        if f"{module}.".startswith(within):
-            listed = getattr(importlib.import_module(module), "__all__", ())
-            yield from ((f"{module}.{name}", at(f"{module}.{name}")) for name in listed)
+    for module in (module for module in modules() if f"{module}.".startswith(within)):
+        listed = getattr(importlib.import_module(module), "__all__", ())
+        yield from ((f"{module}.{name}", at(f"{module}.{name}")) for name in listed)
 
 
 def modules() -> list[str]:

@@ -15,7 +15,6 @@ import pandas as pd
 from chapters import BUILD, ROOT, Home, chapters, execute_all
 from dpcgd_book.results.stored import made_of, rows_on_file
 
-STORED = ROOT / "book" / "stored"
 MOVED = 3.0
 """Standard errors from which a cell is told."""
 
@@ -62,7 +61,7 @@ def main(names: str = ""):
         print(f"{path.stem}: {time.perf_counter() - started:.0f} s", flush=True)
         if outcome.error:
             sys.exit(f"{outcome.error}\nThe tables of before were left as they are")
-        take(made, STORED / path.stem)
+        take(made, ROOT / "book" / "stored" / path.stem)
 
 
 if __name__ == "__main__":
