@@ -55,9 +55,7 @@ STEP = 100
 NO_NOISE = 1e9
 """An epsilon so large that only settings are refused."""
 
-FOR_AN_EDGE = (
-    "an edge takes half as much again, and more with many levels or variables: rehearse it"
-)
+FOR_AN_EDGE = "an edge takes half as much again, more with many levels or variables: rehearse it"
 """A result of simulations for systems that draw edges by a model (tests/tables/test_plan.py)."""
 
 MORE_RECORDS = 1000
@@ -412,7 +410,7 @@ def plan(
       found by a test with probability 0.8:
         in a pair, correlations of 0.015 to 0.018 (1.5 to 1.8 points)
         given one more, correlations of 0.015 to 0.018 (1.5 to 1.8 points)
-      an edge takes half as much again, and more with many levels or variables: rehearse it
+      an edge takes half as much again, more with many levels or variables: rehearse it
     >>> planned.testable("smoke", "cough", ["age"])
     True
     """
