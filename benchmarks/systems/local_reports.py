@@ -24,17 +24,13 @@ def corrected_pc(data, *, epsilon, delta, rng, mechanism):
     return search(oracle, data.variables, max_order=3).graph
 
 
-def each_variable(kind, levels, epsilon):
-    return ComponentWise.from_epsilon(kind, levels, epsilon)
-
-
 def system(name, mechanism):
     run = functools.partial(corrected_pc, mechanism=mechanism)
     return System(name, "local reports", "proved", run, trust="local")
 
 
 SYSTEMS = [
-    system("k-RR-reports", functools.partial(each_variable, RandomizedResponse)),
+    system("k-RR-reports", functools.partial(ComponentWise.from_epsilon, RandomizedResponse)),
     system("k-RR-whole-records", RandomizedResponse.from_epsilon),
-    system("geometric-reports", functools.partial(each_variable, Geometric)),
+    system("geometric-reports", functools.partial(ComponentWise.from_epsilon, Geometric)),
 ]
