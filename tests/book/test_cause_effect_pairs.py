@@ -31,7 +31,8 @@ def test_sizes_and_weights_are_the_published_ones():
     assert tuple(pair_weights()) == PAIRS
 
 
-def test_ranges_are_rounded_outward():
+def test_ranges_are_rounded_outward(monkeypatch):
+    monkeypatch.syspath_prepend(DATA)
     rounded = runpy.run_path(str(DATA / "make_pairs.py"))["rounded_outward"]
     pairs = [(0.0, 2942.0), (-5.83, 11.0), (0.121, 0.178), (-0.0251, 0.004), (5.0, 5.0001)]
     ends = [(0.0, 3000.0), (-6.0, 11.0), (0.12, 0.18), (-0.026, 0.004), (5.0, 5.1)]
