@@ -390,9 +390,10 @@ def plan(
     model of the other systems weighs a pair by all that was released. Simulated tables had one edge
     among up to 20 variables, with a correlation of at least .01. The model drew it about as often
     as the plan says, or more often, if the dependence was one and a half times as large between
-    variables of two levels, twice where one had up to ten, three times with a hundred and six times
-    with nine hundred; among 40 variables less often. :func:`~dpcgd.tables.rehearsal.rehearse` shows
-    it for networks with more edges. Power is that of the chi-squared test to first order in the
+    variables of two levels. Where one had more levels it took twice as much up to 5, two and a half
+    times up to 30, four times with 100 and six times with 900. Among 40 variables the model drew it
+    less often. :func:`~dpcgd.tables.rehearsal.rehearse` shows it for networks with more edges.
+    Power is that of the chi-squared test to first order in the
     noise (:class:`~dpcgd.tables.detection.Detection`). It is right to a few hundredths. The test of
     a category of more than 16 levels, which only an edge model reads as it is, is that of 16 groups
     of neighbouring levels, with the noise and the degrees of freedom of all levels. Given very rare
