@@ -393,11 +393,11 @@ def plan(
     variables of two levels. Where one had more levels it took twice as much up to 5, two and a half
     times up to 30, four times with 100 and six times with 900. Among 40 variables the model drew it
     less often. :func:`~dpcgd.tables.rehearsal.rehearse` shows it for networks with more edges.
-    Power is that of the chi-squared test to first order in the
-    noise (:class:`~dpcgd.tables.detection.Detection`). It is right to a few hundredths. The test of
-    a category of more than 16 levels, which only an edge model reads as it is, is that of 16 groups
-    of neighbouring levels, with the noise and the degrees of freedom of all levels. Given very rare
-    levels at the most noise that can be tested, it is up to .1 too large.
+    Power is that of the chi-squared test to first order in the noise
+    (:class:`~dpcgd.tables.detection.Detection`). It is right to a few hundredths. Given very rare
+    levels at the most noise that can be tested, it is up to .1 too large. The test of a category of
+    more than 16 levels, which only an edge model reads as it is, is that of 16 groups of
+    neighbouring levels, with the noise and the degrees of freedom of all levels.
 
     Examples
     --------
