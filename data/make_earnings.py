@@ -26,7 +26,8 @@ def from_archive() -> pd.DataFrame:
     """The table, a row for each man."""
     archive = io.BytesIO(download(ARCHIVE, "--no-binary", ":all:"))
     with tarfile.open(fileobj=archive) as tar:
-        content = checked(tar.extractfile(TABLE).read(), CHECKSUM)
+        content = tar.extractfile(TABLE).read()
+    checked(content, CHECKSUM, f"{TABLE} in {ARCHIVE}")
     return pd.read_stata(io.BytesIO(content)).drop(columns=["data_id", "treat"])
 
 

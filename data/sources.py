@@ -17,10 +17,10 @@ def download(requirement: str, *options: str) -> bytes:
         return archive.read_bytes()
 
 
-def checked(content: bytes, checksum: str) -> bytes:
+def checked(content: bytes, checksum: str, what: str) -> bytes:
     """The content of a file, if it is the one that was read before."""
     if hashlib.sha256(content).hexdigest() != checksum:
-        sys.exit("the file in the archive is not the one that was read before")
+        sys.exit(f"{what} is not the file that was read before")
     return content
 
 

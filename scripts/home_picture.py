@@ -146,11 +146,6 @@ def spread(heights, gap=16.5) -> list[float]:
     return [height - max(0.0, kept[-1] - 222) for height in kept]
 
 
-ALWAYS = {"width": WIDTH, "epsilons": EPSILONS, "network": NETWORK, "n": N}
-ALWAYS |= {"across": across, "down": down}
-"""What the template is given whatever the results are."""
-
-
 def drawn(stored: dict, rows: pd.DataFrame) -> str:
     """The fragment of the home page."""
     truth = [tuple(arc) for arc in stored["truth"]]
@@ -166,11 +161,16 @@ def drawn(stored: dict, rows: pd.DataFrame) -> str:
         truth=[edge(places, *arc, "truth") for arc in truth],
         states=[(g["F1"], drawing(g["edges"], truth, places)) for g in stored["graphs"]],
         lines=list(lines_of(rows)),
+        width=WIDTH,
         level=down(level),
         best=best,
+        epsilons=EPSILONS,
         first=EPSILONS.index(SHOWN),
+        network=NETWORK,
         runs=rows[rows.system.isin(SYSTEMS)].run.nunique(),
-        **ALWAYS,
+        n=N,
+        across=across,
+        down=down,
     )
 
 

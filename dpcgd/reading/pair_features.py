@@ -399,7 +399,7 @@ class LocalEvidence:
         """
         x, y = (np.array([question[side] for question in questions], int) for side in (0, 1))
         sets = [question[2] for question in questions]
-        most = max(map(len, sets), default=0)
+        most = max([1, *map(len, sets)])
         padded = np.array([[*s, *[-1] * (most - len(s))] for s in sets], int).reshape(len(x), most)
         kinds = np.array([self.sizes[padded].sum(axis=1), self.padded_to[x], self.padded_to[y]])
         answers = np.empty((len(x), 3))
@@ -408,7 +408,7 @@ class LocalEvidence:
             alike = np.flatnonzero((kind == kinds.T).all(axis=1))
             parts = -(-len(alike) * kind.max().item() ** 2 // MOST_NUMBERS)
             for some in np.array_split(alike, parts):
-                given = np.sort(self.rows[padded[some]].reshape(len(some), -1 if most else 0))
+                given = np.sort(self.rows[padded[some]].reshape(len(some), -1))
                 own = self.rows[x[some], :wide_x], self.rows[y[some], :wide_y]
                 answers[some] = self._alike(*own, given[:, :size])  # padding comes last
         return answers

@@ -79,13 +79,13 @@ def test_answers_to_tests_hold_no_moments(reading):
 def test_edges_that_are_hardly_likely_get_no_direction():
     """Of independent columns hundreds of edges have the largest expected F1; none is likely.
 
-    Here 369 have it; 170 with Nehalem's kernels, where the noise hides all in other last digits.
+    There are 857, and 423 with the oldest loops of numpy: the noise hides all but last digits.
     """
-    codes = default_rng(0).integers(0, 2, (40, 60))
-    data = dpcgd.Dataset(codes, {f"v{i}": ("no", "yes") for i in range(60)})
+    codes = default_rng(0).integers(0, 2, (40, 120))
+    data = dpcgd.Dataset(codes, {f"v{i}": ("no", "yes") for i in range(120)})
     free = dpcgd.graph_from_moments(data, epsilon=0.05, rng=default_rng(1), precision="f1")
     likely = [free.probabilities[edge] for edge in free.graph.skeleton]
-    assert len(likely) > 100
+    assert len(likely) > 300
     assert max(likely) < 0.1
     assert not free.graph.arrows
 
