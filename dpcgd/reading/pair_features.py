@@ -10,14 +10,15 @@ likely each of them is a neighbour.
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import combinations, pairwise, zip_longest
+from itertools import combinations, pairwise, permutations, zip_longest
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from dpcgd.moments.clipped_moments import Blocks, blocks_of
-from dpcgd.moments.interactions import Marginals
+from dpcgd.moments.interactions import Marginals, NoisyTable, contrasts
 
 __all__ = [
     "Columns",
@@ -26,6 +27,7 @@ __all__ = [
     "candidates",
     "columns_of",
     "dependence",
+    "interplay",
     "least_noise",
     "log_odds",
     "pair_features",
@@ -259,22 +261,67 @@ def dependence(marginals: Marginals) -> np.ndarray:
     return expit(logit(min(share, PRIOR)) + np.clip(ratios, -LARGEST, LARGEST / 10))
 
 
-def _log_ratios(blocks) -> np.ndarray:
-    """Log-likelihood ratio of dependence to independence for each pair; symmetric.
+def interplay(table: NoisyTable) -> np.ndarray:
+    """Log-likelihood ratio of an interaction of two variables with some third one.
 
-    Under dependence the effect is in all entries of the pair's block alike, or in one of them.
+    An exclusive or has no dependent pair; it shows only in such an interaction.
+
+    Parameters
+    ----------
+    table : NoisyTable
+
+    Returns
+    -------
+    array of shape (d, d)
+        Symmetric; the mean likelihood ratio over third variables, as a logarithm. It is minus
+        infinity without a third variable that has two levels or more.
+
+    Privacy
+    -------
+    Post-processing.
     """
-    entries = blocks.sums(np.ones_like(blocks.variances))
-    total = np.full(entries.shape, -np.inf)
-    variances = blocks.variances + SHORTENED**2
+    d, n = len(table.levels), table.n
+    total = np.full((d, d), -np.inf)
+    varying = [v for v in range(d) if table.levels[v] > 1]
+    scaled = {
+        v: (contrasts(table.levels[v]) - table.moment(v).values)
+        @ table.uncorrelated(v, table.least_variance(v))
+        for v in varying
+    }
+    for triple in combinations(varying, 3):
+        margin = table.counts.sum(axis=tuple({*range(d)} - {*triple}))
+        own = [scaled[v] for v in triple]
+        correlations = np.einsum("xyz,xa,yb,zc->abc", margin / n, *own)
+        wide = np.einsum("a,b,c->abc", *((columns**2).sum(axis=0) for columns in own))
+        cells = 2 * table.scale**2 * table.counts.size / margin.size
+        ratio = _log_ratio(correlations, ((cells + 1) * wide / n + 1) / n, np.sum)
+        for pair in permutations(triple, 2):
+            total[pair] = np.logaddexp(total[pair], ratio)
+    return total - math.log(max(1, d - 2))
+
+
+def _log_ratios(blocks) -> np.ndarray:
+    """Log-likelihood ratio of dependence to independence for each pair; symmetric."""
+    upper = np.triu(_log_ratio(blocks.correlations, blocks.variances, blocks.sums), 1)
+    return upper + upper.T  # the halves of the blocks may differ in last digits
+
+
+def _log_ratio(correlations, variances, sums) -> Any:
+    """Log-likelihood ratio of dependence to independence for each block of correlations.
+
+    Under dependence the effect is in all entries of the block alike, or in one of them. `sums`
+    gives the sum over each block.
+    """
+    entries = sums(np.ones_like(variances))
+    total = np.full_like(entries, -np.inf)
+    variances = variances + SHORTENED**2
     for effect in EFFECTS:
         signal = effect**2 / (variances + effect**2)
-        entry = (blocks.correlations**2 / variances * signal + np.log1p(-signal)) / 2
-        together = blocks.sums(entry)
-        alone = np.log(blocks.sums(np.exp(np.minimum(entry, LARGEST))) / entries)
+        entry = (correlations**2 / variances * signal + np.log1p(-signal)) / 2
+        together = sums(entry)
+        alone = np.log(sums(np.exp(np.minimum(entry, LARGEST))) / entries)
         total = np.logaddexp.reduce([total, together, alone])
-    upper = np.triu(total - np.log(2 * len(EFFECTS)), 1)
-    return upper + upper.T  # the halves of the blocks may differ in last digits
+    return total - np.log(2 * len(EFFECTS))
 
 
 def least_noise(blocks: Blocks) -> np.ndarray:

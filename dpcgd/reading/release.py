@@ -23,7 +23,7 @@ from dpcgd.reading import reader
 from dpcgd.reading.graph_posterior import shares_of
 from dpcgd.reading.likely_graphs import met_graphs
 from dpcgd.reading.orientation import LEVEL, arrow_confidence, pointed
-from dpcgd.reading.pair_features import PRIOR, dependence, least_noise
+from dpcgd.reading.pair_features import PRIOR, dependence, interplay, least_noise
 
 __all__ = [
     "MarginalRelease",
@@ -50,6 +50,9 @@ benchmarks/README.md says.
 
 FADES = 2.0
 """These log odds give way to those of the prior by so many times the noise's variance."""
+
+RARE = 6.0
+"""Log odds against an interaction with a third variable that the pair itself does not show."""
 
 LEAST_SHARE = 0.002
 """The least distance of an edge's posterior from 0 and from 1; it is clipped there."""
@@ -279,18 +282,21 @@ def read_moments(
 def _edges(marginals: Marginals, whole: "WeighedGraphs | None", reading: Reading) -> np.ndarray:
     """Probabilities of edges by weighted graphs, by the edge model, or by both.
 
-    Graphs fit the noise of empty cells. So by both, no edge is likelier than the pair's dependence
-    would be with a prior of one half.
+    Graphs fit the noise of empty cells. So by both, no edge is likelier than what is seen of it
+    would be with a prior of one half: the pair's dependence, or an interaction with a third
+    variable. The edge model sees pairs only; it counts less where only such an interaction shows.
     """
-    if whole is None:
+    if whole is None or not isinstance(marginals, NoisyTable):
         return reader.edge_probabilities(marginals)
     edges = np.clip(whole.joined, LEAST_SHARE, 1 - LEAST_SHARE)
     if reading == EDGES:
         by_model = np.clip(reader.edge_probabilities(marginals), LEAST_SHARE, 1 - LEAST_SHARE)
         constant, weight, weight_of_model = WEIGHTS
+        paired, in_threes = logit(dependence(marginals)) - logit(PRIOR), interplay(marginals) - RARE
+        weight_of_model *= 1 - expit(-paired) * expit(in_threes)
         odds = constant + weight * logit(edges) + weight_of_model * logit(by_model)
         kept = 1 / (1 + FADES * least_noise(blocks_of(marginals)))
-        most = logit(dependence(marginals)) - logit(PRIOR)
+        most = np.logaddexp(paired, in_threes)
         edges = expit(np.minimum(kept * odds + (1 - kept) * logit(PRIOR), most))
     one_level = np.array(marginals.levels) == 1
     edges[one_level] = edges[:, one_level] = 0.0

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import ChainMap, Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, lru_cache, partial
 from itertools import combinations, combinations_with_replacement
 from typing import Any, NamedTuple
 
@@ -314,8 +314,7 @@ class Plan:
             start, stop = rows[v].start, rows[v].stop
             if isinstance(own, NumberShares):  # a test of its score, which varies most
                 start, least = stop - 1, 0.0
-            values = np.linalg.eigvalsh(covariance_of_contrasts(np.array(own), len(own)))
-            wide *= (1 / np.maximum(values, least)).mean()
+            wide *= (1 / np.maximum(_variances(own), least)).mean()
             tested.append(slice(start, stop))
         return self.n * math.sqrt(blocks_of(marginals).noise[tuple(tested)].mean() / wide)
 
@@ -612,6 +611,13 @@ def epsilon_for(
         coarse = [*range(0, len(GRID), STEP), len(GRID) - 1]
         above = next(i for i in progress(coarse, "searching", len(coarse)) if enough(GRID[i]))
         return GRID[bisect_left(GRID, True, max(0, above - STEP), above, key=enough)]
+
+
+@lru_cache
+def _variances(shares: Shares) -> np.ndarray:
+    """Variances of uncorrelated contrasts of a variable with these shares."""
+    values: np.ndarray = np.linalg.eigvalsh(covariance_of_contrasts(np.array(shares), len(shares)))
+    return values
 
 
 def _together(shares: Shares) -> Shares:

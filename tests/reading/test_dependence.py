@@ -8,8 +8,8 @@ import pytest
 from known_tables import records
 
 from dpcgd import Knowledge, dag_posterior, graph_from_moments, load, private_graph
-from dpcgd.moments.interactions import Marginals, Moment
-from dpcgd.reading.pair_features import PRIOR, dependence
+from dpcgd.moments.interactions import Marginals, Moment, NoisyTable
+from dpcgd.reading.pair_features import PRIOR, dependence, interplay
 
 pytestmark = pytest.mark.filterwarnings("ignore:the edge model was trained")
 
@@ -97,6 +97,47 @@ def test_the_limit_is_the_prior_under_noise_and_else_grows_with_the_association(
     assert limit(0.2, 1e-3) > 1 - 1e-6
     assert limit(0.0, 1e-3) < PRIOR / 2
     assert (np.diff([limit(r, 0.01) for r in np.linspace(0.0, 0.2, 21)]) >= 0).all()
+
+
+def three(flip, n, rng):
+    """Two coins, and whether they differ but for a share of errors."""
+    x, y = rng.integers(0, 2, (2, n))
+    return x, y, x ^ y ^ (rng.random(n) < flip)
+
+
+def test_a_whole_table_shows_an_exclusive_or_and_pairs_do_not():
+    apart = {frozenset(("v2", "v3")), frozenset(("v0", "v3")), frozenset(("v1", "v3"))}
+    for seed in range(5):
+        rng = np.random.default_rng([seed, 7])
+        data = dataset(*three(0.2, 5000, rng), rng.integers(0, 2, 5000))
+        whole, pairs = (system(data, epsilon=1.0, rng=rng) for system in SYSTEMS)
+        # which two of the three are the causes nothing tells
+        assert len(whole.graph.skeleton) >= 2
+        assert not whole.graph.skeleton & apart
+        assert not pairs.graph.skeleton
+
+
+def test_nothing_looks_like_an_interaction_no_more_often_than_bayes_allows():
+    rng, above, tables = np.random.default_rng(3), 0, 0
+    for scale, levels in itertools.product((0.1, 3.0, 40.0), ((2, 2, 2), (3, 2, 4), (2, 1, 2))):
+        shares = [rng.dirichlet(np.full(size, 4.0)) for size in levels]
+        even = np.einsum("a,b,c->abc", *shares)
+        for _ in range(100):
+            counts = rng.multinomial(2000, even.ravel()).reshape(levels)
+            noisy = counts + rng.laplace(0, scale, levels)
+            shown = interplay(NoisyTable(2000, noisy, scale))
+            assert np.array_equal(shown, shown.T)
+            tables, above = tables + 1, above + (shown.max() > np.log(20))
+    # one in twenty at most for each table: 90 of 900 have a chance below 1e-8
+    assert above <= 90
+
+
+def test_an_interaction_is_not_seen_under_much_noise_or_without_a_third_variable():
+    counts = 100.0 + 300 * (np.indices((2, 2, 2)).sum(axis=0) % 2)
+    shown = interplay(NoisyTable(1600, counts, 1e6))
+    assert shown[np.triu_indices(3, 1)].max() < 1e-3
+    assert interplay(NoisyTable(1600, counts, 1.0))[0, 1] > 100
+    assert interplay(NoisyTable(800, counts[0], 1.0))[0, 1] == -np.inf
 
 
 @pytest.mark.parametrize("wrong", ["F1", "", 0, 2, True, [0.5]])
