@@ -47,6 +47,8 @@ SHAPED = (
     np.tanh,
     lambda score: score,
 )
+CURVES = {"monotone": (1.3, RISING), "shapes": (1.0, SHAPED)}
+"""Steepness and curves of the families whose effects are no lines."""
 ERRORS = (
     lambda n, rng: rng.normal(size=n),
     lambda n, rng: rng.uniform(-1.7, 1.7, n),
@@ -257,15 +259,10 @@ def _weight(rng) -> float:
 
 
 def _curve(family, rng) -> Effect:
-    """The effect of a number on a number."""
-    weight = _weight(rng)
-    if family == "monotone":
-        rising = RISING[rng.integers(len(RISING))]
-        return lambda score: 1.3 * weight * rising(score)
-    if family == "shapes":
-        shaped = SHAPED[rng.integers(len(SHAPED))]
-        return lambda score: weight * shaped(score)
-    return lambda score: weight * score
+    """The effect of a number on a number; only some families have curves to draw from."""
+    slope, curves = CURVES.get(family, (1.0, (lambda score: score,)))
+    weight, curve = slope * _weight(rng), curves[rng.integers(len(curves))]
+    return lambda score: weight * curve(score)
 
 
 def _by_level(size, rng) -> Effect:
