@@ -112,8 +112,7 @@ def execute_all(
     `extra` are environment variables.
     """
     paths = chapters() if paths is None else paths
-    one_a_core = {"OMP_NUM_THREADS": "1"}  # side by side
-    run = Run(at, profile, os.environ | one_a_core | extra)
+    run = Run(at, profile, os.environ | {"OMP_NUM_THREADS": "1"} | extra)  # side by side
     left = [path for path in paths if not at.holds(path, run.contents(path))]
     yield from (Outcome(path.stem, 0.0, None, reused=True) for path in paths if path not in left)
     if left:

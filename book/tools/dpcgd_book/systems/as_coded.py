@@ -201,8 +201,7 @@ def coded_svt_pc(data: Dataset, **shared: Unpack[RunKeywords]) -> Release:
 
     def separates(*test) -> bool:
         nonlocal threshold
-        p = _exact(data, *test)
-        hit = p + _laplace(run.noise, QUERY * scale) >= threshold
+        hit = _exact(data, *test) + _laplace(run.noise, QUERY * scale) >= threshold
         if hit:
             run.account.spend(PureEvent("sieve", shared["epsilon"]))
             normal = run.noise.gaussian(scale, GaussianEvent("Gaussian", 1.0))
@@ -253,8 +252,7 @@ def coded_priv_pc(
         if not p + _laplace(noise, 2 * scale) >= threshold:
             return False
         run.account.spend(PureEvent("sieve", half), PureEvent("examination", half))
-        p = _exact(data, *test)
-        deletes = p + _laplace(noise, moves / half) >= LEVEL
+        deletes = _exact(data, *test) + _laplace(noise, moves / half) >= LEVEL
         sample, threshold = renewed()
         return deletes
 
@@ -467,8 +465,7 @@ def coded_curate_pc(
         if test in asked:  # paper, algorithm 1: not twice on one set
             return None
         asked.add(test)
-        p = _exact(data, x, y, *given)
-        noisy = run.noise.laplace(moves, event)(p)
+        noisy = run.noise.laplace(moves, event)(_exact(data, x, y, *given))
         if noisy > settings.charged_above:
             run.account.spend(event)
         if abs(noisy - CURATE_LEVEL) <= MARGIN:
