@@ -16,7 +16,6 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import chdtrc
 
 from dpcgd import CPDAG, Budget, BudgetSpent, Dataset, Release
 from dpcgd.constraint.curate_pc import LEAST_EPSILON, Surrogate, allocate
@@ -31,7 +30,7 @@ from dpcgd.privacy.run import Run, RunKeywords, open_run, takes_keywords
 from dpcgd.score import notears
 from dpcgd.score.schedules import multiplicative, uniform
 from dpcgd.statistics.categorical_statistics import GTest
-from dpcgd.statistics.many_tables import values_of
+from dpcgd.statistics.many_tables import nearnesses_of
 from dpcgd.statistics.rank_statistics import kendall_p
 from dpcgd.statistics.statistic import normal_tail
 from dpcgd_book.systems import as_published
@@ -346,11 +345,8 @@ def _clearest(data, order, x, neighbours, y) -> tuple[float, float, tuple[int, .
     tests = [(x, y, *given) for given in itertools.combinations(others, order)]
     shapes = np.array([tables.shape(test) for test in tests], float)
     freedom = (shapes[:, 0] - 1) * (shapes[:, 1] - 1) * shapes[:, 2:].prod(axis=1)
-    g_test, p_values = GTest(LEVEL), np.ones(len(tests))  # a sparse table passes (code)
-    made = np.flatnonzero(tables.n >= 10 * freedom)
-    critical = [g_test.threshold(tables.shape(tests[k])) for k in made]
-    values = values_of(g_test, tables, np.array(tests, np.int64)[made]) + critical
-    p_values[made] = chdtrc(freedom[made], np.maximum(values, 0))
+    made, p_values = tables.n >= 10 * freedom, np.ones(len(tests))  # a sparse table passes (code)
+    p_values[made] = nearnesses_of(GTest(), tables, np.array(tests, np.int64)[made])
     k = int(np.argmax(p_values))
     steps = as_published.PublishedFlips(LEVEL).value(tables.counts(tests[k]))
     return math.copysign(abs(steps) - 1, -steps), float(p_values[k]), tests[k][2:]
