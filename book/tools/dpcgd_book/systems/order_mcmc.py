@@ -97,6 +97,7 @@ def order_mcmc(score: GraphScore, candidates: np.ndarray, *, rng: np.random.Gene
     Parameters
     ----------
     score : GraphScore
+        Of at most 63 variables: sets of them are bits of a whole number.
     candidates : boolean array, shape (d, d)
         ``candidates[a, b]``: a may be a parent of b. Any subset of a variable's candidates may be
         its parents, with at most one other variable.
