@@ -50,16 +50,17 @@ def with_noise(monkeypatch, noise):
 NOLEAKS = coded.NOLEAKS_AS_CODED, coded.NOLEAKS_AS_PRINTED, coded.SCHEDULE_AS_PRINTED
 
 
-CURATES = coded.CURATE_AS_CODED, coded.CURATE_AS_PRINTED
-VERSIONS = [(name, {}) for name in ("svt_pc", "priv_pc", "em_pc")]
-VERSIONS += [("curate_pc", {"settings": chosen}) for chosen in CURATES]
-VERSIONS += [("noleaks", {"settings": chosen}) for chosen in NOLEAKS]
+ROUNDS = coded.ROUNDS_AS_CODED, coded.ROUNDS_AS_PRINTED
+VERSIONS = [(name, chosen) for name in ("svt_pc", "priv_pc") for chosen in ROUNDS]
+VERSIONS += [("em_pc", coded.EM_AS_CODED), ("em_pc", coded.EM_AS_PRINTED)]
+VERSIONS += [("curate_pc", coded.CURATE_AS_CODED), ("curate_pc", coded.CURATE_AS_PRINTED)]
+VERSIONS += [("noleaks", chosen) for chosen in NOLEAKS]
 
 
 @pytest.mark.parametrize(("name", "chosen"), VERSIONS)
 def test_every_version_claims_and_does_not_promise(name, chosen):
     data = drawn("earthquake", 2_000)
-    release = run(name, data, **chosen)
+    release = run(name, data, settings=chosen)
     assert (release.guarantee, release.ledger.budget) == ("claimed, not proved", None)
     assert not release.terms.theorems
     refused("enforces no budget", run, name, data, rows_per_person=2)
@@ -94,14 +95,25 @@ def test_priv_pc_has_the_noise_of_the_code(monkeypatch):
     assert noise.chosen == [(100_000, math.floor(rate * 100_000))] * 3
 
 
-def test_svt_pc_has_the_noise_of_the_code(monkeypatch):
+def test_as_printed_an_unconfirmed_hit_leaves_threshold_and_sub_sample(monkeypatch):
+    noise = with_noise(monkeypatch, Script([0.0, 9.0, -9.0, *[-9.0] * 5]))
+    with pytest.raises(StopIteration):  # the run ends where the script does
+        run("priv_pc", drawn("earthquake"), settings=coded.ROUNDS_AS_PRINTED)
+    assert len(noise.chosen) == 1
+
+
+SVT = (coded.ROUNDS_AS_CODED, 6, 4, "Gaussian"), (coded.ROUNDS_AS_PRINTED, 4.5, 2, "Laplace")
+
+
+@pytest.mark.parametrize(("chosen", "constant", "query", "kind"), SVT)
+def test_svt_pc_has_the_noise_of_paper_or_code(monkeypatch, chosen, constant, query, kind):
     noise = with_noise(monkeypatch, noting())
-    release = run("svt_pc", drawn("earthquake"))
-    scale = 2 * (stats.norm.cdf(6 / math.sqrt(100_000)) - 0.5)
+    release = run("svt_pc", drawn("earthquake"), settings=chosen)
+    scale = 2 * (stats.norm.cdf(constant / math.sqrt(100_000)) - 0.5)
     draws = [(step.kind, step.scale) for step in noise.steps]
     assert draws[0] == ("Laplace", pytest.approx(scale, rel=1e-9))
-    assert draws[1] == ("Laplace", pytest.approx(4 * scale, rel=1e-9))
-    renewals = [draw for draw in draws[1:] if draw == ("Gaussian", pytest.approx(scale, rel=1e-9))]
+    assert draws[1] == ("Laplace", pytest.approx(query * scale, rel=1e-9))
+    renewals = [draw for draw in draws[1:] if draw == (kind, pytest.approx(scale, rel=1e-9))]
     assert len(renewals) == len(release.ledger.events) > 0
 
 
@@ -124,19 +136,24 @@ def test_the_best_number_of_deletions_is_that_of_the_independent_ones(rows):
     assert utilities.max() == utilities[min(apart, len(scores) - 1)]
 
 
-def test_em_pc_spends_half_of_a_turn_or_all_of_it(monkeypatch):
-    noise = with_noise(monkeypatch, noting())
-    release = run("em_pc", drawn("asia"))
-    turns = sum(event.epsilon for event in release.ledger.events)
-    ran = sum(2 / step.scale for step in noise.steps)
+def test_em_pc_spends_a_turn_and_as_in_chapter_05_every_choice(monkeypatch):
+    spent = {}
+    for name, chosen in (("code", coded.EM_AS_CODED), ("05", coded.EM_AS_PRINTED)):
+        noise = with_noise(monkeypatch, noting())
+        release = run("em_pc", drawn("asia"), settings=chosen)
+        charged = sum(event.epsilon for event in release.ledger.events)
+        spent[name] = sum(2 / step.scale for step in noise.steps), charged
+    assert spent["05"][0] == pytest.approx(spent["05"][1])
+    ran, turns = spent["code"]
     assert turns / 2 < ran < turns  # a turn that deletes nothing uses half of what it is charged
+    assert 4 * coded.EM_AS_CODED.share(0.5, 4) == 0.5 == coded.EM_AS_PRINTED.share(0.5, 4)
 
 
-def test_with_sets_under_their_own_pairs_em_pc_finds_the_arrows_that_the_code_loses(monkeypatch):
-    data, arcs = drawn("earthquake"), reference_arcs("earthquake")
-    own = run("em_pc", data).graph
-    monkeypatch.setattr(coded, "filed", lambda number, variable: variable)
-    better = run("em_pc", data).graph
+def test_with_sets_under_their_own_pairs_em_pc_finds_the_arrows_that_the_code_loses():
+    data = drawn("earthquake")
+    mended = coded.EM_AS_CODED._replace(filed=lambda number, variable: variable)
+    arcs = reference_arcs("earthquake")
+    own, better = (run("em_pc", data, settings=s).graph for s in (coded.EM_AS_CODED, mended))
     assert own.skeleton == better.skeleton
     assert arcs_f1(better, arcs) == 1.0 > arcs_f1(own, arcs)
 
@@ -163,7 +180,7 @@ def separating(dag, names, x, y):
     return {names.index(parent) for parent in dag.predecessors(last)}
 
 
-@pytest.mark.parametrize("chosen", CURATES)
+@pytest.mark.parametrize("chosen", [coded.CURATE_AS_CODED, coded.CURATE_AS_PRINTED])
 @pytest.mark.parametrize("epsilon", [0.1, 10.0])
 def test_curates_own_account_stays_within_its_total(chosen, epsilon):
     for name in ("cancer", "asia"):

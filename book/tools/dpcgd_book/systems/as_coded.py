@@ -1,8 +1,8 @@
 """The papers' systems as their authors' code runs them, and as printed: claimed, not proved.
 
-What paper and code have differently stands beside each constant, or in a class of settings where
-both versions run. A line says whether the paper, its appendix or the code has it. The code was read
-for facts, and nothing of it is copied; that of the score-based half of CURATE could not be read.
+What paper and code have differently stands in a class of settings, with two values each. A line
+says whether the paper, its appendix or the code has it. The code was read for facts, and nothing of
+it is copied; that of the score-based half of CURATE could not be read.
 """
 
 import functools
@@ -19,6 +19,7 @@ from scipy.optimize import minimize
 
 from dpcgd import CPDAG, Budget, BudgetSpent, Dataset, Release
 from dpcgd.constraint.curate_pc import LEAST_EPSILON, Surrogate, allocate
+from dpcgd.constraint.em_pc import count_scores
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import Answers
 from dpcgd.privacy.budget import Spent
@@ -35,10 +36,11 @@ from dpcgd.statistics.rank_statistics import kendall_p
 from dpcgd.statistics.statistic import normal_tail
 from dpcgd_book.systems import as_published
 
-__all__ = ["CURATE_AS_CODED", "CURATE_AS_PRINTED", "CurateSettings", "NOLEAKS_AS_CODED"]
-__all__ += ["NOLEAKS_AS_PRINTED", "NoLeaksSettings", "SCHEDULE_AS_PRINTED", "coded_curate_pc"]
-__all__ += ["coded_em_pc", "coded_noleaks", "coded_priv_pc", "coded_svt_pc", "filed", "num_sig"]
-__all__ += ["oriented", "p_where_both_vary"]
+__all__ = ["CURATE_AS_CODED", "CURATE_AS_PRINTED", "CurateSettings", "EM_AS_CODED", "EM_AS_PRINTED"]
+__all__ += ["EmSettings", "NOLEAKS_AS_CODED", "NOLEAKS_AS_PRINTED", "NoLeaksSettings"]
+__all__ += ["ROUNDS_AS_CODED", "ROUNDS_AS_PRINTED", "RoundSettings", "SCHEDULE_AS_PRINTED"]
+__all__ += ["coded_curate_pc", "coded_em_pc", "coded_noleaks", "coded_priv_pc", "coded_svt_pc"]
+__all__ += ["num_sig", "oriented", "p_where_both_vary"]
 
 Sets = dict[frozenset[int], set[int]]
 """For each pair what separated it, in all."""
@@ -133,9 +135,7 @@ def _last_order(data: Dataset) -> int:
 
 
 def p_where_both_vary(table: np.ndarray) -> float:
-    """Kendall's p-value over the strata in which both variables vary (code); NaN if there is none.
-
-    Priv-PC, appendix D, has that of all strata.
+    """Kendall's p-value over the strata in which both variables vary; NaN if there is none.
 
     Examples
     --------
@@ -152,27 +152,49 @@ _tables = functools.lru_cache(1)(Tables)  # several runs on the same records sha
 
 
 @functools.lru_cache(50_000)
-def _exact(data: Dataset, *tested: int) -> float:
-    return p_where_both_vary(_tables(data).counts(tested))
+def _exact(data: Dataset, p_value: Callable[[np.ndarray], float], *tested: int) -> float:
+    return p_value(_tables(data).counts(tested))
 
 
 # --- Priv-PC and SVT-PC
 
 
-LEVEL = 0.1
-"""Of all three systems of Priv-PC's evaluation (code; the paper prints none)."""
-CONSTANT = 6.0
-"""One record moves z by this over the root of n. Paper, theorem 3: 9/2. Code: 6."""
-QUERY = 4.0
-"""SVT-PC: noise of a query over that of the threshold. Paper, algorithm 1: 2. Code: 4."""
+class RoundSettings(NamedTuple):
+    """What paper and code of Priv-PC have differently."""
+
+    constant: float
+    """One record moves z by this over the root of n. Paper, theorem 3: 9/2. Code: 6."""
+    p_value: Callable[[np.ndarray], float]
+    """Paper, appendix D: of all strata. Code: of those in which both variables vary."""
+    query: float
+    """SVT-PC: noise of a query over that of the threshold. Paper, algorithm 1: 2. Code: 4."""
+    renewed: Callable[[Noise, float], float]
+    """SVT-PC: noise of a later threshold. Paper, algorithm 1: Laplace. Code: normal."""
+    always_anew: bool
+    """Threshold and sub-sample are renewed. Paper, algorithm 2: after a deletion, if the
+    indentation of our copy is right. Code: after every hit of the sieve."""
 
 
 def _laplace(noise: Noise, scale: float) -> float:
     return noise.laplace(scale, PureEvent("Laplace", 1.0))(0.0)
 
 
+def _normal(noise: Noise, scale: float) -> float:
+    return noise.gaussian(scale, GaussianEvent("Gaussian", 1.0))(0.0)
+
+
+ROUNDS_AS_PRINTED = RoundSettings(4.5, kendall_p, 2.0, _laplace, False)
+"""Priv-PC and SVT-PC as the paper prints them."""
+ROUNDS_AS_CODED = RoundSettings(6.0, p_where_both_vary, 4.0, _normal, True)
+"""Priv-PC and SVT-PC as the code runs them."""
+LEVEL = 0.1
+"""Of all three systems of Priv-PC's evaluation (code; the paper prints none)."""
+
+
 @takes_keywords
-def coded_svt_pc(data: Dataset, **shared: Unpack[RunKeywords]) -> Release:
+def coded_svt_pc(
+    data: Dataset, *, settings: RoundSettings = ROUNDS_AS_CODED, **shared: Unpack[RunKeywords]
+) -> Release:
     """SVT-PC as the code runs it: a hit deletes, the threshold is renewed, queries have more noise.
 
     Parameters
@@ -180,6 +202,7 @@ def coded_svt_pc(data: Dataset, **shared: Unpack[RunKeywords]) -> Release:
     data : Dataset
     epsilon, delta : float
         Of one round, and of the reading afterwards.
+    settings : RoundSettings
     allow_delta, rng, secure
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     rows_per_person : int
@@ -188,23 +211,19 @@ def coded_svt_pc(data: Dataset, **shared: Unpack[RunKeywords]) -> Release:
     Privacy
     -------
     None proved: the sensitivity is too small, and queries that found nothing are not read.
-
-    Notes
-    -----
-    The noise of a later threshold is normal (code); it is Laplace noise in the paper, algorithm 1.
     """
     run = as_published.open_claimed_run(data, **shared)
-    moves = 0.5 - normal_tail(CONSTANT / math.sqrt(data.n))
+    moves = 0.5 - normal_tail(settings.constant / math.sqrt(data.n))
     scale = 2 * moves / shared["epsilon"]
     threshold = LEVEL + _laplace(run.noise, scale)
 
     def separates(*test) -> bool:
         nonlocal threshold
-        hit = _exact(data, *test) + _laplace(run.noise, QUERY * scale) >= threshold
+        p = _exact(data, settings.p_value, *test)
+        hit = p + _laplace(run.noise, settings.query * scale) >= threshold
         if hit:
             run.account.spend(PureEvent("sieve", shared["epsilon"]))
-            normal = run.noise.gaussian(scale, GaussianEvent("Gaussian", 1.0))
-            threshold = LEVEL + normal(0.0)
+            threshold = LEVEL + settings.renewed(run.noise, scale)
         return hit
 
     return _searched(run, data, _last_order(data), separates)
@@ -212,13 +231,17 @@ def coded_svt_pc(data: Dataset, **shared: Unpack[RunKeywords]) -> Release:
 
 @takes_keywords
 def coded_priv_pc(
-    data: Dataset, *, rate: float | None = None, **shared: Unpack[RunKeywords]
+    data: Dataset,
+    *,
+    settings: RoundSettings = ROUNDS_AS_CODED,
+    rate: float | None = None,
+    **shared: Unpack[RunKeywords],
 ) -> Release:
     """Priv-PC as the code runs it: a sieve on a sub-sample, then an examination on all records.
 
     Parameters
     ----------
-    data, epsilon, delta, allow_delta, rng, secure, rows_per_person
+    data, epsilon, delta, settings, allow_delta, rng, secure, rows_per_person
         As for :func:`coded_svt_pc`.
     rate : float, optional
         Fraction of the records that a sieve looks at; the best one unless given.
@@ -226,16 +249,11 @@ def coded_priv_pc(
     Privacy
     -------
     None proved: the sensitivity is too small, and the reading is no guarantee. Chapter 04.
-
-    Notes
-    -----
-    Threshold and sub-sample are renewed after every hit of the sieve (code); in the paper,
-    algorithm 2, after a deletion, if the indentation of our copy is right.
     """
     run = as_published.open_claimed_run(data, records=rate != 1, rate=rate, **shared)
     half, n, noise = shared["epsilon"] / 2, data.n, run.noise
     rate = as_published.optimal_rate(half) if rate is None else rate
-    moves, sampled = 0.5 - normal_tail(CONSTANT / math.sqrt(n)), math.floor(rate * n)
+    moves, sampled = 0.5 - normal_tail(settings.constant / math.sqrt(n)), math.floor(rate * n)
     scale = 2 * moves / math.sqrt(rate) / before_amplification(half, rate)
     whole = _tables(data)
 
@@ -247,12 +265,14 @@ def coded_priv_pc(
 
     def separates(*test) -> bool:
         nonlocal sample, threshold
-        p = p_where_both_vary(sample.counts(test))
+        p = settings.p_value(sample.counts(test))
         if not p + _laplace(noise, 2 * scale) >= threshold:
             return False
         run.account.spend(PureEvent("sieve", half), PureEvent("examination", half))
-        deletes = _exact(data, *test) + _laplace(noise, moves / half) >= LEVEL
-        sample, threshold = renewed()
+        p = _exact(data, settings.p_value, *test)
+        deletes = p + _laplace(noise, moves / half) >= LEVEL
+        if deletes or settings.always_anew:
+            sample, threshold = renewed()
         return deletes
 
     return _searched(run, data, _last_order(data), separates)
@@ -261,10 +281,27 @@ def coded_priv_pc(
 # --- EM-PC
 
 
+class EmSettings(NamedTuple):
+    """What Priv-PC's code has for EM-PC; the paper prints none of it, the other is chapter 05's."""
+
+    alpha: float
+    """Level of the G-test. Code: .10. Chapter 05: .05."""
+    count_scores: Callable[[list[float], list[float], float], np.ndarray]
+    """For each number of deletions its utility, from scores, p-values and level. Code:
+    :func:`num_sig`. Chapter 05: one of sensitivity 1."""
+    share: Callable[[float, int], float]
+    """Budget of one deletion, from half of a turn's and their number. Code: that over their number.
+    Chapter 05: all of it."""
+    filed: Callable[[int, int], int]
+    """Whose separating set a deletion enters, from its number in the turn and its variable. Code:
+    the variable of that *number*. Chapter 05: the variable deleted."""
+    charges: Callable[[float, int], list[float]]
+    """What a turn is charged, from its epsilon and its deletions. Code: epsilon. Chapter 05: half
+    of it for every choice."""
+
+
 def num_sig(scores: Sequence[float], p_values: Sequence[float], alpha: float) -> np.ndarray:
     """For each number of deletions, from none to all but one, the utility that the code gives it.
-
-    The paper prints none; that of chapter 05 has sensitivity 1.
 
     Parameters
     ----------
@@ -288,35 +325,41 @@ def num_sig(scores: Sequence[float], p_values: Sequence[float], alpha: float) ->
     return np.array(utilities)
 
 
-def filed(number: int, variable: int) -> int:
-    """Whose separating set a deletion enters: the variable of its number in the turn (code).
-
-    That is a mistake: it is the set of the variable deleted.
-    """
-    return number
-
-
+EM_AS_PRINTED = EmSettings(
+    0.05,
+    lambda scores, p_values, alpha: count_scores(scores),
+    share=lambda half, deleted: half,
+    filed=lambda number, variable: variable,
+    charges=lambda epsilon, deleted: [epsilon / 2] * (1 + deleted),
+)
+"""EM-PC as chapter 05 repairs its utility; the paper prints no algorithm."""
+EM_AS_CODED = EmSettings(
+    LEVEL,
+    num_sig,
+    share=lambda half, deleted: half / deleted,
+    filed=lambda number, variable: number,
+    charges=lambda epsilon, deleted: [epsilon],
+)
+"""EM-PC as the code of Priv-PC runs it."""
 STRUCK_OUT = -10_000.0
 """The score of a variable that has been chosen; one far from independence has less (code)."""
 
 
 @takes_keywords
-def coded_em_pc(data: Dataset, **shared: Unpack[RunKeywords]) -> Release:
+def coded_em_pc(
+    data: Dataset, *, settings: EmSettings = EM_AS_CODED, **shared: Unpack[RunKeywords]
+) -> Release:
     """EM-PC as the code of Priv-PC runs it: greedy distances, no limit on the size of sets.
 
     Parameters
     ----------
     data, epsilon, delta, allow_delta, rng, secure, rows_per_person
         As for :func:`coded_svt_pc`; epsilon is that of one variable's turn.
+    settings : EmSettings
 
     Privacy
     -------
     None proved: chapter 05. The scores' sensitivity is not 1, and sets are published without noise.
-
-    Notes
-    -----
-    The paper prints no algorithm. In the code the deletions of a turn share half of its budget, and
-    the turn is charged once; in chapter 05 each of them has this half, and every choice is charged.
     """
     run = as_published.open_claimed_run(data, **shared)
     (joined, sets), half, tests = _nothing_deleted(data.d), shared["epsilon"] / 2, 0
@@ -325,21 +368,22 @@ def coded_em_pc(data: Dataset, **shared: Unpack[RunKeywords]) -> Release:
             neighbours = tuple(np.flatnonzero(joined[x]).tolist())
             if len(neighbours) > order:
                 tests += len(neighbours) * math.comb(len(neighbours) - 1, order)
-                asked = functools.partial(_clearest, data, order, x, neighbours)
+                asked = functools.partial(_clearest, data, settings.alpha, order, x, neighbours)
                 scores, p_values, given = map(list, zip(*map(asked, neighbours), strict=True))
-                count = num_sig(scores, p_values, LEVEL)
+                count = settings.count_scores(scores, p_values, settings.alpha)
                 deleted = _chosen(run, count[: len(neighbours)], half)
                 for number in range(deleted):
-                    k = _chosen(run, np.array(scores), half / deleted)
+                    k = _chosen(run, np.array(scores), settings.share(half, deleted))
                     y, scores[k] = neighbours[k], STRUCK_OUT
                     joined[x, y] = joined[y, x] = False
-                    sets[frozenset((x, filed(number, y)))] |= {*given[k]}
-                run.account.spend(PureEvent("exponential", shared["epsilon"]))
+                    sets[frozenset((x, settings.filed(number, y)))] |= {*given[k]}
+                prices = settings.charges(shared["epsilon"], deleted)
+                run.account.spend(*(PureEvent("exponential", price) for price in prices))
     return _released(run, data, joined, sets, tests)
 
 
 @functools.lru_cache(50_000)
-def _clearest(data, order, x, neighbours, y) -> tuple[float, float, tuple[int, ...]]:
+def _clearest(data, alpha, order, x, neighbours, y) -> tuple[float, float, tuple[int, ...]]:
     """The set with the largest p-value, that p-value, and how far the other decision is."""
     tables, others = _tables(data), [v for v in neighbours if v != y]
     tests = [(x, y, *given) for given in itertools.combinations(others, order)]
@@ -348,7 +392,7 @@ def _clearest(data, order, x, neighbours, y) -> tuple[float, float, tuple[int, .
     made, p_values = tables.n >= 10 * freedom, np.ones(len(tests))  # a sparse table passes (code)
     p_values[made] = nearnesses_of(GTest(), tables, np.array(tests, np.int64)[made])
     k = int(np.argmax(p_values))
-    steps = as_published.PublishedFlips(LEVEL).value(tables.counts(tests[k]))
+    steps = as_published.PublishedFlips(alpha).value(tables.counts(tests[k]))
     return math.copysign(abs(steps) - 1, -steps), float(p_values[k]), tests[k][2:]
 
 
@@ -377,6 +421,10 @@ class CurateSettings(NamedTuple):
 
     moves: float
     """A p-value's sensitivity, times the root of n. Appendix, (16): .513. Code: .363."""
+    beta: float
+    """Margins of the grey zone, over the threshold. Paper: not printed, so the code's .2."""
+    grey: float
+    """c1 and c2 of the surrogate. Paper, lemma 1: below 1, no value. Code: 1."""
     order_delta: float
     """delta' of an order. Paper, section IV: 1e-12. Code: 1e-14."""
     test_delta: float
@@ -398,14 +446,12 @@ def _coin(noise: Noise) -> bool:
 
 CURATE_LEVEL = 0.05
 """CURATE's threshold (paper, section IV, and code)."""
-MARGIN = as_published.BETA * CURATE_LEVEL
-"""Of the grey zone, to either side of the threshold (code; the paper prints none)."""
 CURATE_AS_PRINTED = CurateSettings(
-    10 / 11 / math.sqrt(math.pi), 1e-12, 0.0, math.inf, -math.inf, allocate, _coin
+    10 / 11 / math.sqrt(math.pi), 0.2, 1.0, 1e-12, 0.0, math.inf, -math.inf, allocate, _coin
 )
 """CURATE by tests as the paper prints it."""
 CURATE_AS_CODED = CurateSettings(
-    0.3627, 1e-14, 1e-14, 1e-10, CURATE_LEVEL * (1 - as_published.BETA), _slsqp, lambda noise: False
+    0.3627, 0.2, 1.0, 1e-14, 1e-14, 1e-10, CURATE_LEVEL * (1 - 0.2), _slsqp, lambda noise: False
 )
 """CURATE by tests as its code runs it."""
 
@@ -438,7 +484,7 @@ def coded_curate_pc(
     shared["delta"] = settings.order_delta
     run, last = open_run(data, account=as_published.CurateOdometer, **shared), data.d - 2
     moves = settings.moves / math.sqrt(data.n)
-    surrogate = Surrogate(MARGIN / moves, grey=1.0)  # paper, lemma 1: below 1, no value. Code: 1
+    surrogate = Surrogate(settings.beta * CURATE_LEVEL / moves, settings.grey)
     price = functools.partial(as_published.leakage, delta=settings.order_delta)
     event = PureEvent("Laplace", 1.0)
 
@@ -461,10 +507,11 @@ def coded_curate_pc(
         if test in asked:  # paper, algorithm 1: not twice on one set
             return None
         asked.add(test)
-        noisy = run.noise.laplace(moves, event)(_exact(data, x, y, *given))
+        p = _exact(data, p_where_both_vary, x, y, *given)
+        noisy = run.noise.laplace(moves, event)(p)
         if noisy > settings.charged_above:
             run.account.spend(event)
-        if abs(noisy - CURATE_LEVEL) <= MARGIN:
+        if abs(noisy - CURATE_LEVEL) <= settings.beta * CURATE_LEVEL:
             return settings.deletes_in_grey(run.noise)
         return noisy > CURATE_LEVEL
 
@@ -477,21 +524,23 @@ def coded_curate_pc(
 class NoLeaksSettings(NamedTuple):
     """What NoLeaks's code has, and what CURATE prints of the same method."""
 
-    moves: Callable[[int], float]
-    """The gradient's sensitivity times n, from d. CURATE, section II: the root of d (d - 1) s, with
-    s for the clip. Code: twice the root of d (d - 1), times s."""
+    clip: float
+    """Largest entry of the mean gradient. CURATE: s, no value. Code: 2."""
+    moves: Callable[[int, float], float]
+    """The gradient's sensitivity times n, from d and the clip. CURATE, section II: the root of
+    d (d - 1) s. Code: twice the root of d (d - 1), times s."""
     budgets: Callable[[float], Iterator[float]]
     """From epsilon to that of each gradient. Code: the same for as many as there are. CURATE,
     algorithm 2: I iterations, no value of I; 30 as in chapter 07."""
 
 
-CLIP = 2.0
-"""Largest entry of the mean gradient. CURATE: s, no value. Code: 2."""
 NOLEAKS_AS_PRINTED = NoLeaksSettings(
-    lambda d: math.sqrt(d * (d - 1) * CLIP), lambda epsilon: iter(uniform(epsilon, 30))
+    2.0, lambda d, clip: math.sqrt(d * (d - 1) * clip), lambda epsilon: iter(uniform(epsilon, 30))
 )
 """NoLeaks as CURATE prints it."""
-NOLEAKS_AS_CODED = NoLeaksSettings(lambda d: 2 * math.sqrt(d * (d - 1)) * CLIP, itertools.repeat)
+NOLEAKS_AS_CODED = NoLeaksSettings(
+    2.0, lambda d, clip: 2 * math.sqrt(d * (d - 1)) * clip, itertools.repeat
+)
 """NoLeaks as its code runs it."""
 SCHEDULE_AS_PRINTED = NOLEAKS_AS_PRINTED._replace(budgets=lambda e: iter(multiplicative(e, 30)))
 """CURATE by scores, algorithm 2; its code could not be read."""
@@ -532,7 +581,7 @@ def coded_noleaks(
     rows -= rows.mean(axis=0)
     first, gram = rows[:RAW], rows.T @ rows / data.n
     raw, budgets, d = first.T @ first / len(first), settings.budgets(shared["epsilon"]), data.d
-    moves, spent, events = settings.moves(d) / data.n, [], []
+    moves, spent, events = settings.moves(d, settings.clip) / data.n, [], []
     last = np.zeros((d, d))
 
     def gradient(weights):
@@ -540,9 +589,11 @@ def coded_noleaks(
         last = weights
         spent.append(next(budgets))
         multiplier = gaussian_multiplier(Budget(spent[-1], run.account.delta))
-        events.append(GaussianEvent("Gaussian", multiplier))
-        mean = notears.squared_loss(weights, gram)[1].clip(-CLIP, CLIP)
-        return run.noise.gaussian(moves, events[-1])(mean) * ~np.eye(d, dtype=bool)
+        event = GaussianEvent("Gaussian", multiplier)
+        events.append(event)
+        mean = notears.squared_loss(weights, gram)[1].clip(-settings.clip, settings.clip)
+        noisy = run.noise.gaussian(moves, event)(mean)
+        return noisy * ~np.eye(d, dtype=bool)
 
     try:
         weights = _augmented(lambda weights: notears.squared_loss(weights, raw)[0], gradient, d)
