@@ -15,7 +15,6 @@ import functools
 import json
 import random
 import sys
-import time
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
@@ -28,6 +27,7 @@ from dpcgd_book.results.stored import keep, rows_on_file, stored_folder
 from scipy.special import ndtri
 
 from benchmarks.entries import attempted
+from benchmarks.kept import in_time
 from dpcgd import CPDAG, Budget, Dataset, pc, private_graph
 from dpcgd.moments.clipped_moments import Aim, measure_moments
 from dpcgd.moments.interactions import exactly
@@ -204,23 +204,20 @@ def write(rows: pd.DataFrame):
 
 def main(seconds: str = "inf"):
     warnings.simplefilter("ignore")
-    end = time.monotonic() + float(seconds)
     kept = (FOLDER / "runs.parquet").exists()
     rows = rows_on_file(FOLDER, "runs") if kept else pd.DataFrame(columns=KEYS)
     done = {*rows[KEYS].itertuples(index=False, name=None)}
     left = [case for case in cases() if case not in done]
-    for number, case in enumerate(left, 1):
-        part, network, n, epsilon, run = case
-        data = records(network, n, run)
-        graphs, truth = PARTS[part](data, network, epsilon, run), data.truth
-        more = [(*case, s, g.skeleton_f1(truth), g.arrowhead_f1(truth)) for s, g in graphs]
-        more = pd.DataFrame(more, columns=[*KEYS, "system", "F1", "arrowhead F1"])
-        rows = pd.concat([rows, more]) if len(rows) else more
-        if number % 20 == 0 or number == len(left) or time.monotonic() > end:
-            write(rows)
-            print(f"{number} of {len(left)}: {case}", flush=True)
-        if time.monotonic() > end:
-            break
+    for some in in_time(left, float(seconds)):
+        for case in some:
+            part, network, n, epsilon, run = case
+            data = records(network, n, run)
+            graphs, truth = PARTS[part](data, network, epsilon, run), data.truth
+            more = [(*case, s, g.skeleton_f1(truth), g.arrowhead_f1(truth)) for s, g in graphs]
+            more = pd.DataFrame(more, columns=[*KEYS, "system", "F1", "arrowhead F1"])
+            rows = pd.concat([rows, more]) if len(rows) else more
+        write(rows)
+        print(f"{left.index(some[-1]) + 1} of {len(left)}: {some[-1]}", flush=True)
 
 
 if __name__ == "__main__":

@@ -97,9 +97,8 @@ def curate_f1(data: Dataset, rng: np.random.Generator, kind: type) -> float:
         plan = curate_pc.proved_plan(account, statistic, data.n, last=last)
         return kind(Tables(data), statistic, math.nan, 1.0, account, opened.noise, plan=plan)
 
-    budget = {"epsilon": EPSILON, "delta": DELTA, "rng": rng}
-    settings = {"statistic": None, "margin": 1.0, "max_order": 3} | budget
-    release = private_search(data, ("foreseeing", "thm-curate-filter"), oracle, **settings)
+    by, budget = ("foreseeing", "thm-curate-filter"), {"epsilon": EPSILON, "delta": DELTA}
+    release = private_search(data, by, oracle, rng=rng, **budget)
     return release.graph.skeleton_f1(data.truth)
 
 

@@ -98,24 +98,20 @@ def on_pair(system: PairSystem, pair: Dataset, epsilon: float, rng) -> dict:
     answer, outcome = attempted(system.run, pair, epsilon=epsilon, delta=delta, rng=rng)
     margin = spent = right = None
     if isinstance(answer, PairRelease):
-        spent, margin = answer.ledger.spent.epsilon, _margin(answer)
+        spent, scores = answer.ledger.spent.epsilon, answer.scores
+        if None not in scores.values():
+            margin = scores["y", "x"] - scores["x", "y"]
         answer = answer.direction
     if not outcome["why_not"]:
         right = {("x", "y"): 1.0, ("y", "x"): 0.0, None: 0.5}[answer]
     return {"right": right, "margin": margin, "read": spent} | outcome
 
 
-def _margin(release: PairRelease) -> float | None:
-    right, wrong = (release.scores[way] for way in (("x", "y"), ("y", "x")))
-    return None if right is None or wrong is None else wrong - right
-
-
 @functools.cache
 def _warm(system):
     """A first call loads and compiles: no part of a run's seconds."""
     rng = np.random.default_rng(0)
-    pair = synthetic_pair(200, rng=rng)
-    attempted(system.run, pair, epsilon=10.0, delta=DELTA, rng=rng)
+    attempted(system.run, synthetic_pair(200, rng=rng), epsilon=10.0, delta=DELTA, rng=rng)
 
 
 def shares_of(rows: pd.DataFrame, by=("system", "kind", "n", "epsilon")) -> pd.DataFrame:

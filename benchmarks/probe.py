@@ -166,16 +166,11 @@ def _turned(data) -> Couple:
     return data, _numbers(values)
 
 
-def _first_score(release) -> float:
-    """As released; 0 without an answer."""
-    return next(iter(release.scores.values())) or 0.0
-
-
 OF_PAIRS = Probe(
     release=PairRelease,
     n=300,
     records=KINDS,
     replaced=_moved,
     couples=lambda rng: [_turned(make(rng, np.ones(n, bool))) for n in FEW for make in KINDS],
-    answer=_first_score,
+    answer=lambda release: next(iter(release.scores.values())) or 0.0,  # 0 without an answer
 )

@@ -254,8 +254,7 @@ def aim(records: PaidRecords, *, patience):
             raise TimeoutError(f"over {patience:g} s of processor time")
         if records.left <= 2 * (table_cost(deviation) + choice_cost(epsilon)):
             deviation, epsilon = split(records.left)
-        room = LARGEST_MODEL * records.spent / records.rho
-        before = fit.tables(fit.within(room, weight))
+        before = fit.tables(fit.within(LARGEST_MODEL * records.spent / records.rho, weight))
         noise = {c: HALF_NORMAL * deviation * records.size(c) for c in before}
         best = records.chosen(before, epsilon, [weight[c] for c in before], [*noise.values()])
         fit.add(best, records.noisy(best, deviation), deviation)

@@ -105,15 +105,15 @@ def digest(paths: Iterable[Path | str], *facts: str) -> str:
 
 
 def execute_all(
-    at: Home, profile: str, paths: list[Path] | None = None, **extra: str
+    at: Home, profile: str, paths: list[Path] | None = None, planted: str = "", **extra: str
 ) -> Iterator[Outcome]:
     """Execute chapters, but for those whose outcome is there; outcomes come as they finish.
 
-    `extra` are environment variables.
+    `planted` is code that each kernel runs first, and `extra` are environment variables.
     """
     paths = chapters() if paths is None else paths
-    one_a_core = {"OMP_NUM_THREADS": "1"}  # side by side
-    run = Run(at, profile, os.environ | one_a_core | extra)
+    # side by side, each on one core
+    run = Run(at, profile, os.environ | {"OMP_NUM_THREADS": "1"} | extra, planted=planted)
     left = [path for path in paths if not at.holds(path, run.contents(path))]
     yield from (Outcome(path.stem, 0.0, None, reused=True) for path in paths if path not in left)
     if left:
@@ -140,7 +140,7 @@ class Run:
     def contents(self, path: Path) -> str:
         """What a chapter's outcome depends on."""
         kernels = sorted((k, v) for k, v in self.environment.items() if k.startswith(MACHINE))
-        where = f"{self.python} {platform.platform()} {platform.processor()}"
+        where = f"{self.python} {platform.platform()} {platform.processor()}{self.planted}"
         stored = ROOT / "book" / "stored" / path.stem
         read = [path, *READ, *([stored] if stored.exists() else [])]
         return digest(read, self.profile, repr(kernels), where)

@@ -6,13 +6,10 @@ Results are in _build/results/halved.json: chapter -> what noticed.
 """
 
 import json
-import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import golden
-from chapters import BUILD, Home, Run, chapters, write_results
+from chapters import BUILD, Home, Outcome, chapters, execute_all, write_results
 
 PLANTED = '''
 """Half of the noise of every mechanism; channels at twice their epsilon."""
@@ -34,21 +31,21 @@ SeededDraws.happens = lambda self, chance, n: self._rng.random(n) < float(chance
 '''
 
 
-def noticed(run: Run, path: Path) -> tuple[str, str]:
-    """The chapter, and what noticed; empty if nothing did."""
-    outcome = run.execute(path)
+HOME = Home(BUILD / "halved")
+
+
+def noticed(outcome: Outcome) -> str:
+    """What noticed in a chapter; empty if nothing did."""
     if outcome.error:
-        return path.stem, outcome.error.splitlines()[0]
-    off = golden.off(golden.of(path.stem), json.loads(run.home.result(path).read_text()))
-    return path.stem, f"{len(off)} golden values, first {off[0]}" if off else ""
+        return outcome.error.splitlines()[0]
+    results = json.loads((HOME.results / f"{outcome.chapter}.json").read_text())
+    off = golden.off(golden.of(outcome.chapter), results)
+    return f"{len(off)} golden values, first {off[0]}" if off else ""
 
 
 def main(names: str = ""):
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    run = Run(Home(BUILD / "halved"), "quick", environment, planted=PLANTED)
-    run.compile_once()
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = dict(pool.map(lambda path: noticed(run, path), chapters(names)))
+    outcomes = execute_all(HOME, "quick", chapters(names), PLANTED)
+    found = dict(sorted((outcome.chapter, noticed(outcome)) for outcome in outcomes))
     write_results("halved", found)
     lines = [f"{chapter:<40}{what or 'NOTHING'}" for chapter, what in found.items()]
     print("\nWith half of the noise:", *lines, sep="\n")

@@ -84,8 +84,8 @@ def test_priv_pc_reads_what_the_code_printed(name, printed):
 
 def test_priv_pc_has_the_noise_of_the_code(monkeypatch):
     noise = with_noise(monkeypatch, Script([0.0, 9.0, 9.0, 0.0, 9.0, -9.0, 0.0, *[-9.0] * 5]))
-    # The run ends where the script does.
-    refused("StopIteration", run, "priv_pc", drawn("earthquake"), kind=RuntimeError)
+    with pytest.raises(StopIteration):  # the run ends where the script does
+        run("priv_pc", drawn("earthquake"))
     rate, moves = optimal_rate(0.5), stats.norm.cdf(6 / math.sqrt(100_000)) - 0.5
     threshold = 2 * moves / math.sqrt(rate) / math.log(1 + math.expm1(0.5) / rate)
     query, examination = 2 * threshold, moves / 0.5
@@ -97,8 +97,8 @@ def test_priv_pc_has_the_noise_of_the_code(monkeypatch):
 
 def test_as_printed_an_unconfirmed_hit_leaves_threshold_and_sub_sample(monkeypatch):
     noise = with_noise(monkeypatch, Script([0.0, 9.0, -9.0, *[-9.0] * 5]))
-    ends = {"kind": RuntimeError, "settings": coded.ROUNDS_AS_PRINTED}
-    refused("StopIteration", run, "priv_pc", drawn("earthquake"), **ends)  # at the script's end
+    with pytest.raises(StopIteration):  # the run ends where the script does
+        run("priv_pc", drawn("earthquake"), settings=coded.ROUNDS_AS_PRINTED)
     assert len(noise.chosen) == 1
 
 

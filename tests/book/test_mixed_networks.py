@@ -13,9 +13,9 @@ from benchmarks.effects import intervened
 @pytest.mark.parametrize("name", mixed.GAUSSIAN_NETWORKS)
 def test_a_published_network_is_standardised_exactly(name):
     network = mixed.gaussian_network(name)
-    assert np.allclose(np.diag(network.correlations), 1)
+    assert np.allclose(np.diag(network.covariance), 1)
     drawn = network.sample(20_000, rng=default_rng(0)).scaled * mixed.END
-    assert np.allclose(np.cov(drawn.T), network.correlations, atol=0.05)
+    assert np.allclose(np.cov(drawn.T), network.covariance, atol=0.05)
     logs = np.log(network.sample(100, rng=default_rng(1), exponentials_to=200.0).scaled * 100 + 100)
     plain = network.sample(100, rng=default_rng(1)).scaled * mixed.END
     assert np.median(np.abs(logs - plain)) < 0.01  # parts are .006 wide there

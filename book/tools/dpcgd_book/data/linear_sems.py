@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import networkx as nx
 import numpy as np
 
-from dpcgd.datasets.arguments import check_whole
-from dpcgd.datasets.dataset import Dataset
+from dpcgd_book.data.mixed_networks import GaussianNetwork
 
 __all__ = ["LinearSEM", "random_sem"]
 
@@ -14,7 +13,7 @@ DEVIATIONS = 4
 """A sampled variable's public range ends this many of its standard deviations from its mean."""
 
 
-class LinearSEM:
+class LinearSEM(GaussianNetwork):
     """Variables that are linear in their parents, plus independent standard Gaussian noise.
 
     Parameters
@@ -49,32 +48,14 @@ class LinearSEM:
         names = variables or [f"x{i}" for i in range(len(weights))]
         if weights.shape != (len(names), len(names)) or not np.isfinite(weights).all():
             raise ValueError(f"{len(names)} variables need a square array of finite weights")
-        self.weights, self.variables = weights, tuple(names)
-        arcs = {"create_using": nx.DiGraph, "edge_attr": None, "nodelist": [*names]}
-        self.graph = nx.freeze(nx.from_numpy_array(weights, **arcs))
-        if not nx.is_directed_acyclic_graph(self.graph):
+        graph = nx.from_numpy_array(
+            weights, create_using=nx.DiGraph, edge_attr=None, nodelist=[*names]
+        )
+        if not nx.is_directed_acyclic_graph(graph):
             raise ValueError("the weights have a cycle; an acyclic model has none")
-        self._effects = np.linalg.inv(np.eye(len(weights)) - weights)
-        self.covariance = self._effects.T @ self._effects
-
-    def sample(self, n: int, *, rng: np.random.Generator) -> Dataset:
-        """Draw n independent records; the ranges follow from the model, as metadata would.
-
-        Raises
-        ------
-        ValueError
-            If n is no whole number of 1 or more.
-
-        Examples
-        --------
-        >>> random_sem(5, 4, rng=np.random.default_rng(0)).sample(10, rng=np.random.default_rng(1))
-        Dataset('linear SEM', n=10, d=5, 4 true edges)
-        """
-        check_whole("n", n, 1)
-        values = rng.standard_normal((n, len(self.weights))) @ self._effects
-        ends = DEVIATIONS * np.sqrt(np.diag(self.covariance))
-        ranges = {name: (-end, end) for name, end in zip(self.variables, ends, strict=True)}
-        return Dataset.of_numbers(values, ranges, self.graph, "linear SEM")
+        super().__init__("linear SEM", nx.freeze(graph), weights, np.ones(len(weights)))
+        self.variables = tuple(names)
+        self.ends = (DEVIATIONS * np.sqrt(np.diag(self.covariance))).tolist()
 
 
 def random_sem(d: int, arcs: int, *, rng: np.random.Generator) -> LinearSEM:

@@ -1,7 +1,7 @@
 """Networks of numbers and categories: published Gaussian ones, and random ones of six families."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from dpcgd import Dataset, Schema
+from dpcgd.datasets.arguments import check_whole
 from dpcgd.datasets.random_networks import SHAPES, random_network
 
 __all__ = ["FAMILIES", "GAUSSIAN_NETWORKS", "GaussianNetwork", "MixedNetwork", "gaussian_network"]
@@ -46,6 +47,8 @@ SHAPED = (
     np.tanh,
     lambda score: score,
 )
+CURVES = {"monotone": (1.3, RISING), "shapes": (1.0, SHAPED)}
+"""Steepness and curves of the families whose effects are no lines."""
 ERRORS = (
     lambda n, rng: rng.normal(size=n),
     lambda n, rng: rng.uniform(-1.7, 1.7, n),
@@ -61,27 +64,30 @@ Draw = Callable[[Mapping[str, np.ndarray], int, Generator], np.ndarray]
 
 
 class GaussianNetwork:
-    """Numbers that are linear in their parents, all of mean zero and variance one.
+    """Numbers that are linear in their parents, with normal errors, and of mean zero.
 
     Parameters
     ----------
     name : str
     graph : networkx.DiGraph
     weights : array of shape (d, d)
-        ``weights[a, b]`` is the effect of a on b, in deviations; 0 where there is no arc.
+        ``weights[a, b]`` is the effect of a on b; 0 where there is no arc.
     errors : array of shape (d,)
         Deviation of what is left of each variable, given its parents.
 
     Attributes
     ----------
-    correlations : array of shape (d, d)
+    covariance : array of shape (d, d)
         Of the variables, exactly.
+    ends : sequence of float
+        A variable's public range ends so far from its mean.
     """
 
     def __init__(self, name: str, graph: nx.DiGraph, weights: np.ndarray, errors: np.ndarray):
         self.name, self.graph, self.weights, self.errors = name, graph, weights, errors
         self._effects = errors[:, None] * np.linalg.inv(np.eye(len(weights)) - weights)
-        self.correlations = self._effects.T @ self._effects
+        self.covariance = self._effects.T @ self._effects
+        self.ends: Sequence[float] = [END] * len(weights)
 
     def sample(self, n: int, *, rng: Generator, exponentials_to: float | None = None) -> Dataset:
         """Draw n independent records, with public ranges.
@@ -91,8 +97,12 @@ class GaussianNetwork:
         n : int
         rng : numpy.random.Generator
         exponentials_to : float, optional
-            The exponential of every value, in a range from 0 to here. Otherwise a range ends 20
-            deviations on either side of the mean.
+            The exponential of every value, in a range from 0 to here.
+
+        Raises
+        ------
+        ValueError
+            If n is no whole number of 1 or more.
 
         Examples
         --------
@@ -100,10 +110,12 @@ class GaussianNetwork:
         >>> network.sample(10, rng=np.random.default_rng(0))
         Dataset('magic-niab', n=10, d=44, 66 true edges)
         """
-        values, ends = rng.standard_normal((n, len(self.weights))) @ self._effects, (-END, END)
+        check_whole("n", n, 1)
+        values = rng.standard_normal((n, len(self.weights))) @ self._effects
+        ranges = {v: (-end, end) for v, end in zip(self.graph, self.ends, strict=True)}
         if exponentials_to is not None:
-            values, ends = np.exp(values), (0.0, exponentials_to)
-        return Dataset.of_numbers(values, dict.fromkeys(self.graph, ends), self.graph, self.name)
+            values, ranges = np.exp(values), dict.fromkeys(self.graph, (0.0, exponentials_to))
+        return Dataset.of_numbers(values, ranges, self.graph, self.name)
 
 
 def gaussian_network(name: str) -> GaussianNetwork:
@@ -134,27 +146,19 @@ def gaussian_network(name: str) -> GaussianNetwork:
         raise ValueError(f"no network is called {name!r}; take {' or '.join(GAUSSIAN_NETWORKS)}")
     inside = f"pgmpy/utils/example_models/{name}.json"
     content = json.loads(Path(str(distribution("pgmpy").locate_file(inside))).read_text())
-    graph = nx.empty_graph(content["nodes"], nx.DiGraph)
-    graph.add_edges_from(content["arcs"])
-    models = [content["cpds"][v] for v in graph]
-    weights = nx.to_numpy_array(graph)
-    for b, model in enumerate(models):
-        for a in np.flatnonzero(weights[:, b]):
-            weights[a, b] = _only(model["coefficients"][content["nodes"][a]])
-    errors = np.sqrt([_only(model["variance"]) for model in models])
+    models, graph = content["cpds"], nx.empty_graph(content["nodes"], nx.DiGraph)
+    for a, b in content["arcs"]:
+        graph.add_edge(a, b, effect=np.ravel(models[b]["coefficients"][a])[0])  # or a list of one
+    weights = nx.to_numpy_array(graph, weight="effect")
+    errors = np.sqrt([np.ravel(models[v]["variance"])[0] for v in graph])
     return standardised(GaussianNetwork(name, nx.freeze(graph), weights, errors))
 
 
 def standardised(network: GaussianNetwork) -> GaussianNetwork:
     """The same variables, each in units of its exact deviation."""
-    deviations = np.sqrt(np.diag(network.correlations))
+    deviations = np.sqrt(np.diag(network.covariance))
     weights = network.weights * deviations[:, None] / deviations
     return GaussianNetwork(network.name, network.graph, weights, network.errors / deviations)
-
-
-def _only(entry) -> float:
-    """A number of the file, which has some in lists of one."""
-    return float(np.ravel(entry)[0])
 
 
 class MixedNetwork(NamedTuple):
@@ -255,15 +259,10 @@ def _weight(rng) -> float:
 
 
 def _curve(family, rng) -> Effect:
-    """The effect of a number on a number."""
-    weight = _weight(rng)
-    if family == "monotone":
-        rising = RISING[rng.integers(len(RISING))]
-        return lambda score: 1.3 * weight * rising(score)
-    if family == "shapes":
-        shaped = SHAPED[rng.integers(len(SHAPED))]
-        return lambda score: weight * shaped(score)
-    return lambda score: weight * score
+    """The effect of a number on a number; only some families have curves to draw from."""
+    slope, curves = CURVES.get(family, (1.0, (lambda score: score,)))
+    weight, curve = slope * _weight(rng), curves[rng.integers(len(curves))]
+    return lambda score: weight * curve(score)
 
 
 def _by_level(size, rng) -> Effect:

@@ -10,12 +10,12 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple, Unpack
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import chdtrc
 
 from dpcgd import CPDAG, Budget, BudgetSpent, Dataset, Release
 from dpcgd.constraint.curate_pc import LEAST_EPSILON, Surrogate, allocate
@@ -31,7 +31,7 @@ from dpcgd.privacy.run import Run, RunKeywords, open_run, takes_keywords
 from dpcgd.score import notears
 from dpcgd.score.schedules import multiplicative, uniform
 from dpcgd.statistics.categorical_statistics import GTest
-from dpcgd.statistics.many_tables import values_of
+from dpcgd.statistics.many_tables import nearnesses_of
 from dpcgd.statistics.rank_statistics import kendall_p
 from dpcgd.statistics.statistic import normal_tail
 from dpcgd_book.systems import as_published
@@ -49,28 +49,30 @@ Sets = dict[frozenset[int], set[int]]
 # --- the search and its arrows, which are the same in the code of Priv-PC and of CURATE
 
 
-def _search(d: int, last: int, separates: Callable, begin: Callable) -> tuple[np.ndarray, Sets]:
+def _searched(
+    run: Run, data: Dataset, last: int, separates: Callable, begin: Callable = lambda *_: None
+) -> Release:
     """PC that deletes an edge at once, and tests both ends; a spent budget ends it.
 
-    `separates` is asked about x, y and a set, and `begin` is called with the pairs that are joined
-    and the order.
+    `separates` is asked about x, y and a set, and answers None where it makes no test; `begin` is
+    called with the pairs that are joined and the order.
     """
-    joined, sets = _nothing_deleted(d)
-    try:
+    (joined, sets), tests = _nothing_deleted(data.d), 0
+    with suppress(BudgetSpent):
         for order in range(last + 1):
             begin(joined, order)
-            for x, y in itertools.permutations(range(d), 2):
+            for x, y in itertools.permutations(range(data.d), 2):
                 others = [v for v in np.flatnonzero(joined[x]).tolist() if v != y]
-                tests = itertools.combinations(others, order) if joined[x, y] else ()
-                given = next((s for s in tests if separates(x, y, s)), None)
-                if given is not None:
-                    joined[x, y] = joined[y, x] = False
-                    sets[frozenset((x, y))] |= {*given}
+                for given in itertools.combinations(others, order) if joined[x, y] else ():
+                    answer = separates(x, y, *given)
+                    tests += answer is not None
+                    if answer:
+                        joined[x, y] = joined[y, x] = False
+                        sets[frozenset((x, y))] |= {*given}
+                        break
             if joined.sum(axis=1).max() <= order:
                 break
-    except BudgetSpent:
-        pass
-    return joined, sets
+    return _released(run, data, joined, sets, tests)
 
 
 def _nothing_deleted(d: int) -> tuple[np.ndarray, Sets]:
@@ -121,9 +123,10 @@ def _is_forced(arcs, x, y) -> bool:
 
 def _released(run: Run, data: Dataset, joined: np.ndarray, sets: Sets, tests: int) -> Release:
     """The graph, with how many tests were made in all, examinations too (code)."""
-    arcs = oriented(joined, sets)
+    receipt = run.receipt()
+    tests += sum(event.mechanism == "examination" for event in receipt["ledger"].events)
     answers = Answers({}, frozenset(), tests, stopped_early=False)
-    return Release(CPDAG(data.variables, arcs), **run.receipt(), answers=answers)
+    return Release(CPDAG(data.variables, oriented(joined, sets)), **receipt, answers=answers)
 
 
 def _last_order(data: Dataset) -> int:
@@ -212,20 +215,18 @@ def coded_svt_pc(
     run = as_published.open_claimed_run(data, **shared)
     moves = 0.5 - normal_tail(settings.constant / math.sqrt(data.n))
     scale = 2 * moves / shared["epsilon"]
-    threshold, tests = LEVEL + _laplace(run.noise, scale), 0
+    threshold = LEVEL + _laplace(run.noise, scale)
 
-    def separates(x, y, given) -> bool:
-        nonlocal threshold, tests
-        tests += 1
-        p = _exact(data, settings.p_value, x, y, *given)
+    def separates(*test) -> bool:
+        nonlocal threshold
+        p = _exact(data, settings.p_value, *test)
         hit = p + _laplace(run.noise, settings.query * scale) >= threshold
         if hit:
             run.account.spend(PureEvent("sieve", shared["epsilon"]))
             threshold = LEVEL + settings.renewed(run.noise, scale)
         return hit
 
-    joined, sets = _search(data.d, _last_order(data), separates, lambda *_: None)
-    return _released(run, data, joined, sets, tests)
+    return _searched(run, data, _last_order(data), separates)
 
 
 @takes_keywords
@@ -260,24 +261,21 @@ def coded_priv_pc(
         sample = whole if sampled == n else whole.subsample(noise.choose(n, sampled))
         return sample, LEVEL - as_published.TWEAK + _laplace(noise, scale)
 
-    (sample, threshold), tests = renewed(), 0
+    sample, threshold = renewed()
 
-    def separates(x, y, given) -> bool:
-        nonlocal sample, threshold, tests
-        tests += 1
-        p = settings.p_value(sample.counts((x, y, *given)))
+    def separates(*test) -> bool:
+        nonlocal sample, threshold
+        p = settings.p_value(sample.counts(test))
         if not p + _laplace(noise, 2 * scale) >= threshold:
             return False
-        tests += 1
         run.account.spend(PureEvent("sieve", half), PureEvent("examination", half))
-        p = _exact(data, settings.p_value, x, y, *given)
+        p = _exact(data, settings.p_value, *test)
         deletes = p + _laplace(noise, moves / half) >= LEVEL
         if deletes or settings.always_anew:
             sample, threshold = renewed()
         return deletes
 
-    joined, sets = _search(data.d, _last_order(data), separates, lambda *_: None)
-    return _released(run, data, joined, sets, tests)
+    return _searched(run, data, _last_order(data), separates)
 
 
 # --- EM-PC
@@ -391,11 +389,8 @@ def _clearest(data, alpha, order, x, neighbours, y) -> tuple[float, float, tuple
     tests = [(x, y, *given) for given in itertools.combinations(others, order)]
     shapes = np.array([tables.shape(test) for test in tests], float)
     freedom = (shapes[:, 0] - 1) * (shapes[:, 1] - 1) * shapes[:, 2:].prod(axis=1)
-    g_test, p_values = GTest(alpha), np.ones(len(tests))  # a sparse table passes (code)
-    made = np.flatnonzero(tables.n >= 10 * freedom)
-    critical = [g_test.threshold(tables.shape(tests[k])) for k in made]
-    values = values_of(g_test, tables, np.array(tests, np.int64)[made]) + critical
-    p_values[made] = chdtrc(freedom[made], np.maximum(values, 0))
+    made, p_values = tables.n >= 10 * freedom, np.ones(len(tests))  # a sparse table passes (code)
+    p_values[made] = nearnesses_of(GTest(), tables, np.array(tests, np.int64)[made])
     k = int(np.argmax(p_values))
     steps = as_published.PublishedFlips(alpha).value(tables.counts(tests[k]))
     return math.copysign(abs(steps) - 1, -steps), float(p_values[k]), tests[k][2:]
@@ -412,11 +407,10 @@ def _slsqp(tests, remaining, surrogate, price) -> np.ndarray:
     """One run of SLSQP over the epsilons themselves, from one that all tests can afford."""
     together = allocate([tests.sum()], remaining, surrogate, price) / math.sqrt(len(tests))
     start = together.repeat(len(tests))
-    constraints = [
-        {"type": "ineq", "fun": lambda e: remaining - price(tests, e).sum()},
-        {"type": "ineq", "fun": lambda e: -np.diff(e)},
-    ]
-    limits = {"bounds": [(0, None)] * len(tests), "constraints": constraints[: len(tests)]}
+    affordable = {"type": "ineq", "fun": lambda e: remaining - price(tests, e).sum()}
+    falls = {"type": "ineq", "fun": lambda e: -np.diff(e)}
+    rules = [affordable, falls][: len(tests)]
+    limits = {"bounds": [(0, None)] * len(tests), "constraints": rules}
     optimum = minimize(surrogate.value, start, method="SLSQP", **limits)
     planned = optimum.x if optimum.success else start
     return planned * min(1.0, remaining / price(tests, planned).sum())  # up to a tolerance only
@@ -508,10 +502,10 @@ def coded_curate_pc(
 
     asked = set()
 
-    def separates(x, y, given) -> bool:
+    def separates(x, y, *given) -> bool | None:
         test = frozenset((x, y)), given
         if test in asked:  # paper, algorithm 1: not twice on one set
-            return False
+            return None
         asked.add(test)
         p = _exact(data, p_where_both_vary, x, y, *given)
         noisy = run.noise.laplace(moves, event)(p)
@@ -521,8 +515,7 @@ def coded_curate_pc(
             return settings.deletes_in_grey(run.noise)
         return noisy > CURATE_LEVEL
 
-    joined, sets = _search(data.d, last, separates, begin)
-    return _released(run, data, joined, sets, len(asked))
+    return _searched(run, data, last, separates, begin)
 
 
 # --- NoLeaks, and CURATE by scores
@@ -630,24 +623,22 @@ def _augmented(loss, gradient, d) -> np.ndarray:
     def weights_of(parts):
         return np.subtract(*np.split(parts, 2)).reshape(d, d)
 
-    def value(parts):
-        h, _ = notears.acyclicity(weights_of(parts))
-        total = loss(weights_of(parts)) + penalty / 2 * h * h + multiplier * h
-        return min(1e100, total) + PENALTY * parts.sum()
-
-    def slope(parts):
-        h, away = notears.acyclicity(weights_of(parts))
-        smooth = (gradient(weights_of(parts)) + (penalty * h + multiplier) * away).ravel()
-        return np.concatenate([smooth + PENALTY, PENALTY - smooth])
+    def lagrangian(parts):
+        weights = weights_of(parts)
+        h, away = notears.acyclicity(weights)
+        total = loss(weights) + penalty / 2 * h * h + multiplier * h
+        smooth = (gradient(weights) + (penalty * h + multiplier) * away).ravel()
+        slope = np.concatenate([smooth + PENALTY, PENALTY - smooth])
+        return min(1e100, total) + PENALTY * parts.sum(), slope
 
     for _ in range(OUTER):
         while penalty < 1e16:
-            new = minimize(value, parts, jac=slope, method="L-BFGS-B", bounds=bounds).x
-            if notears.acyclicity(weights_of(new))[0] <= cyclic / 4:
+            new = minimize(lagrangian, parts, jac=True, method="L-BFGS-B", bounds=bounds).x
+            h, _ = notears.acyclicity(weights_of(new))
+            if h <= cyclic / 4:
                 break
             penalty *= 10
-        parts = new
-        cyclic = notears.acyclicity(weights_of(parts))[0]
+        parts, cyclic = new, h
         multiplier += penalty * cyclic
         if cyclic <= ACYCLIC or penalty >= 1e16:
             break

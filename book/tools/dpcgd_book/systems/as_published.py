@@ -214,8 +214,7 @@ def _greedy_removals(table, gains, g, critical):
                     drop -= gains[by_x[x, s] - 1] + gains[by_y[y, s] - 1]
                     if sign * drop > drops[s]:
                         drops[s], cells[s] = sign * drop, (x * width + y) * strata + s
-        ties = np.flatnonzero(drops == drops.max())
-        place = cells[ties].min()
+        place = cells[drops == drops.max()].min()  # of ties the first
         s, y, x = place % strata, place // strata % width, place // strata // width
         table[x, y, s] -= 1
         by_x[x, s] -= 1

@@ -96,8 +96,7 @@ def reci(x: np.ndarray, y: np.ndarray, *, powers: Sequence[int] = (1, 2, 3)) -> 
 def _error(cause, effect, powers) -> float:
     """Mean squared error of the effect's polynomial regression on the cause."""
     design = np.column_stack([cause**power for power in (0, *powers)])
-    weights = np.linalg.lstsq(design, effect)[0]
-    return float(((effect - design @ weights) ** 2).mean())
+    return float(((effect - design @ np.linalg.lstsq(design, effect)[0]) ** 2).mean())
 
 
 def igci(x: np.ndarray, y: np.ndarray) -> float:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, product
 from operator import or_
 from typing import NamedTuple
 
@@ -97,6 +97,7 @@ def order_mcmc(score: GraphScore, candidates: np.ndarray, *, rng: np.random.Gene
     Parameters
     ----------
     score : GraphScore
+        Of at most 63 variables: sets of them are bits of a whole number.
     candidates : boolean array, shape (d, d)
         ``candidates[a, b]``: a may be a parent of b. Any subset of a variable's candidates may be
         its parents, with at most one other variable.
@@ -115,8 +116,7 @@ def order_mcmc(score: GraphScore, candidates: np.ndarray, *, rng: np.random.Gene
     -----
     10 d² ln d orders are proposed: two variables change places, or one moves elsewhere, and both
     proposals are symmetric. An order's score is a sum over its DAGs. Friedman and Koller (2003) for
-    the chain, Kuipers, Suter and Moffa (2022) for the restricted parents and the tables that give
-    an order's score by look-up.
+    the chain, Kuipers, Suter and Moffa (2022) for the restricted parents.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def order_mcmc(score: GraphScore, candidates: np.ndarray, *, rng: np.random.Gene
         chain.step()
     arcs = np.zeros((d, d), bool)
     for child, before in chain.best_befores.items():
-        arcs[families[child].best_parents(before), child] = True
+        arcs[list(families[child].best_parents(before)), child] = True
     return BestDag(tuple(score.variables), arcs, chain.best)
 
 
@@ -150,54 +150,31 @@ def _families(score, candidates) -> "list[_Family]":
 
 
 class _Family:
-    """Scores of all parent sets of one child, and their sums under any order.
+    """Scores of all parent sets of one child, and their sum under any order.
 
-    A set of candidates is a bit mask; row 0 is for parents among them, row r for the r-th other
-    variable beside them. ``before`` is a bit mask over all variables: those before the child.
+    A set of variables is a bit mask; ``before`` is that of the variables before the child.
     """
 
     def __init__(self, score, child, candidate):
-        self.candidates = np.flatnonzero(candidate).tolist()
-        self.others = [v for v in range(len(candidate)) if not candidate[v] and v != child]
-        subsets = [self._subset(mask) for mask in range(1 << len(self.candidates))]
-        rows = [[], *([v] for v in self.others)]
-        parents = [[tuple(sorted(s + row)) for s in subsets] for row in rows]
-        self.scores = np.array([[score.local(child, s) for s in row] for row in parents])
-        self.sums = _over_subsets(self.scores, np.logaddexp)
-        self.bests = _over_subsets(self.scores, np.maximum)
+        near = np.flatnonzero(candidate).tolist()
+        others = ([v] for v in range(len(candidate)) if not candidate[v] and v != child)
+        bits = [
+            [v for bit, v in enumerate(near) if mask >> bit & 1] for mask in range(1 << len(near))
+        ]
+        self.parents = [tuple(sorted(few + more)) for more, few in product([[], *others], bits)]
+        self.scores = np.array([score.local(child, few) for few in self.parents])
+        self.masks = np.array([sum(1 << v for v in few) for few in self.parents])
         self.under = cache(self._under)
-
-    def _subset(self, mask) -> list[int]:
-        return [c for bit, c in enumerate(self.candidates) if mask >> bit & 1]
-
-    def _local(self, before) -> tuple[list[int], int]:
-        """Rows and mask of the candidates that come before the child."""
-        rows = [0, *(r for r, v in enumerate(self.others, 1) if before >> v & 1)]
-        return rows, sum((before >> c & 1) << bit for bit, c in enumerate(self.candidates))
 
     def _under(self, before: int) -> tuple[float, float]:
         """(log of the summed scores, best score) over the parent sets that fit."""
-        rows, mask = self._local(before)
-        total = np.logaddexp.reduce(self.sums[rows, mask])
-        return float(total), float(self.bests[rows, mask].max())
+        scores = self.scores[self.masks & ~before == 0]
+        return float(np.logaddexp.reduce(scores)), float(scores.max())
 
-    def best_parents(self, before: int) -> list[int]:
+    def best_parents(self, before: int) -> tuple[int, ...]:
         """The best parent set that fits."""
-        rows, mask = self._local(before)
-        masks = np.arange(self.scores.shape[1])
-        masks = masks[masks & ~mask == 0]
-        scores = self.scores[np.ix_(rows, masks)]
-        row, column = np.unravel_index(np.argmax(scores), scores.shape)
-        return self._subset(int(masks[column])) + ([self.others[rows[row] - 1]] if row else [])
-
-
-def _over_subsets(scores, combine) -> np.ndarray:
-    """Combine, for every mask, the scores of all masks inside it: one bit after the other."""
-    combined = scores.copy()
-    for bit in range(scores.shape[1].bit_length() - 1):
-        halves = combined.reshape(len(combined), -1, 2, 1 << bit)
-        halves[:, :, 1] = combine(halves[:, :, 0], halves[:, :, 1])
-    return combined
+        fitting = np.flatnonzero(self.masks & ~before == 0)
+        return self.parents[fitting[np.argmax(self.scores[fitting])]]
 
 
 class _Chain:

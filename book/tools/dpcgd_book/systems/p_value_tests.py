@@ -3,13 +3,14 @@
 import math
 
 import numpy as np
-from scipy.special import gammaincc, gammaln, log_ndtr
+from scipy.special import gammaincc, gammaln
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.privacy.run import check_level
-from dpcgd.statistics.categorical_statistics import g_statistic
-from dpcgd.statistics.statistic import refusal
+from dpcgd.statistics.categorical_statistics import AdjustedChiSquared, g_statistic
+from dpcgd.statistics.moment_matrices import fisher_z
+from dpcgd.statistics.statistic import alone, refusal
 from dpcgd_book.systems.direction_scores import checked_columns, rescaled
 
 __all__ = ["FisherZ", "GSquare", "IndependenceTest", "Level"]
@@ -54,16 +55,7 @@ class FisherZ:
 
     def log_p(self, x: int, y: int, given: tuple[int, ...]) -> float:
         """Natural logarithm of the two-sided p-value."""
-        if self.n - len(given) <= 3:
-            too_few = f"{self.n} records cannot condition on {len(given)} variables"
-            raise ValueError(f"{too_few}; lower max_order")
-        tested = (x, y, *given)
-        precision = np.linalg.pinv(self.correlation[np.ix_(tested, tested)], hermitian=True)
-        with np.errstate(over="ignore"):
-            scale = math.sqrt(max(precision[0, 0] * precision[1, 1], 0.0))
-        partial = -precision[0, 1] / scale if scale else 0.0
-        z = math.atanh(min(max(partial, -1 + 1e-15), 1 - 1e-15))
-        return min(0.0, math.log(2) + float(log_ndtr(-math.sqrt(self.n - len(given) - 3) * abs(z))))
+        return float(fisher_z(self.correlation, self.n, [(x, y, *given)])[0])
 
 
 class GSquare:
@@ -98,7 +90,8 @@ class GSquare:
         if refusal(self._tables.n, self._tables.shape((x, y, *given))):
             return -math.inf
         table = self._tables.counts((x, y, *given))
-        half, value = _freedom(table) / 2, g_statistic(table) / 2
+        freedom = AdjustedChiSquared().freedoms(alone(table))[0]
+        half, value = freedom / 2, g_statistic(table) / 2
         if half == 0:  # a constant is independent; what a stratum makes constant may be anything
             return -math.inf if given else 0.0
         tail = gammaincc(half, value)
@@ -106,12 +99,6 @@ class GSquare:
             return math.log(tail)
         beyond = 1 - (half - 1) / value  # the tail falls about geometrically, by this less a step
         return float((half - 1) * math.log(value) - value - gammaln(half) - math.log(beyond))
-
-
-def _freedom(table) -> int:
-    """Sum over strata of (levels of x that occur - 1) times (levels of y that occur - 1)."""
-    x, y = ((table.sum(axis=axis) > 0).sum(axis=0) for axis in (1, 0))
-    return int((np.maximum(x - 1, 0) * np.maximum(y - 1, 0)).sum())
 
 
 IndependenceTest = FisherZ | GSquare

@@ -2,13 +2,13 @@
 
 import math
 from functools import partial
-from itertools import combinations, pairwise
+from itertools import combinations, compress, product
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from scipy.stats import chi2
+from scipy.stats import chi2, false_discovery_control
 
 from dpcgd import CPDAG, Budget, Dataset
 from dpcgd.datasets.contingency_tables import Tables
@@ -38,19 +38,17 @@ class _Projected(MeasuredMarginals):
 
     def measure_pairs(self, rho):
         super().measure_pairs(rho)
-        ends = np.cumsum([0, 1, *(k - 1 for k in self.levels)]).tolist()
-        first, *place = (slice(*span) for span in pairwise(ends))
-        matrix = np.ones((ends[-1], ends[-1]))  # its upper triangle counts
-        for v, own in enumerate(place):
-            mean = matrix[first, own] = self.moment(v).values
-            matrix[own, own] = self.variance(v) + np.outer(mean, mean)
-        pairs = [*combinations(range(len(place)), 2)]
-        for v, w in pairs:
-            matrix[place[v], place[w]] = self.moment(v, w).values
-        values, vectors = np.linalg.eigh(matrix, UPLO="U")
-        matrix = (vectors * np.maximum(values, 0)) @ vectors.T
-        for v, w in pairs:
-            part = matrix[place[v], place[w]]
+        variables = range(len(self.levels))
+        means = [self.moment(v).values for v in variables]
+        blocks = {s: self.moment(*s).values for s in product(variables, repeat=2) if s[0] != s[1]}
+        blocks |= {(v, v): self.variance(v) + np.outer(mean, mean) for v, mean in enumerate(means)}
+        second = np.block([[blocks[v, w] for w in variables] for v in variables])
+        mean = np.concatenate(means)[None]
+        values, vectors = np.linalg.eigh(np.block([[np.eye(1), mean], [mean.T, second]]), UPLO="U")
+        second = ((vectors * np.maximum(values, 0)) @ vectors.T)[1:, 1:]
+        own = np.split(np.arange(len(second)), np.cumsum(self.widths)[:-1])
+        for v, w in combinations(variables, 2):
+            part = second[np.ix_(own[v], own[w])]
             self.released[v, w] = self.released[v, w]._replace(values=part)
 
 
@@ -82,13 +80,12 @@ class _BoughtTables(TableOracle):
 
 def _cell_by_cell(marginals, x, y, z) -> float:
     """The p-value of a triple's cells, weighed by sampling plus privacy variance."""
-    table = np.moveaxis(marginals.n * marginals.table(x, y, z), 2, 0)
+    table = marginals.n * marginals.table(x, y, z)
     sigma = marginals.n * marginals.moment(x, y, z).deviation
-    rows, columns = table.sum(axis=2), table.sum(axis=1)
-    size = table.sum(axis=(1, 2))[:, None, None]
-    fit = rows[:, :, None] * columns[:, None] / size
+    of_x, of_y, sizes = (table.sum(axis=axis, keepdims=True) for axis in (1, 0, (0, 1)))
+    fit = of_x * of_y / sizes
     weighed = ((table - fit) ** 2 / (fit + sigma**2)).sum()
-    freedom = math.prod(marginals.levels[v] - 1 for v in (x, y)) * len(table)
+    freedom = math.prod(marginals.levels[v] - 1 for v in (x, y)) * sizes.size
     return chi2.sf(weighed, freedom)
 
 
@@ -110,12 +107,10 @@ def _all_triples(marginals, account):
 def _few_false(result, oracle):
     """At most 5% false discoveries over all pairs, by largest p-values."""
     graph = repaired(result, oracle, max_order=2).graph
-    pairs = np.argwhere(np.triu(graph.arcs | graph.arcs.T)).tolist()
-    p_values = sorted((oracle.largest.get((x, y), 0.0), x, y) for x, y in pairs)
-    limits = 0.05 * np.arange(1, len(pairs) + 1) / math.comb(len(graph.variables), 2)
-    below = np.flatnonzero([p[0] for p in p_values] <= limits)
+    pairs, joined = [*combinations(range(len(graph.variables)), 2)], graph.arcs | graph.arcs.T
+    p_values = [oracle.largest.get(pair, 0.0) if joined[pair] else 1.0 for pair in pairs]
     arcs = np.zeros_like(graph.arcs)
-    for _, x, y in p_values[: below.max(initial=-1) + 1]:
+    for x, y in compress(pairs, false_discovery_control(p_values) <= 0.05):
         arcs[x, y] = arcs[y, x] = True
     return SimpleNamespace(graph=CPDAG(graph.variables, arcs))
 
