@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 from itertools import cycle
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from scipy import stats
 from dpcgd_book.figures import style
 from dpcgd_book.figures.style import BLACK, BLUE, GREY, SERIES, VERMILLION
 
-__all__ = ["curves", "f1_by_system", "forest", "null_distributions", "rows"]
+__all__ = ["curves", "f1_by_system", "forest", "null_distributions", "panel", "rows"]
 
 
 def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) -> Figure:
@@ -114,6 +115,26 @@ def curves(
     if any(shown):
         style.legend(figure, ncols=columns)
     return figure
+
+
+def panel(
+    lines: Mapping[str, tuple[Sequence[float], ...]], xlabel: str, ylabel: str, **settings: Any
+) -> Figure:
+    """Plot named curves in one panel.
+
+    Parameters
+    ----------
+    lines : mapping of str to (x, y) or (x, y, error)
+        The curves by name.
+    xlabel, ylabel : str
+    **settings
+        As :func:`curves` takes them.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    return curves({"": lines}, xlabels=[xlabel], ylabel=ylabel, **settings)
 
 
 def _curve(axes, curve, look, bands, aside):
