@@ -69,14 +69,9 @@ themselves, and never stand in one figure with a system.
 """
 
 
-REFERENCES: dict[str, Look] = {
+BESIDE: dict[str, Look] = {
     **dict.fromkeys(("PC", "best"), (GREY, "--", "")),
     "complete graph": (GREY, ":", ""),
-}
-"""What systems are compared with: search without privacy, and the graph that joins all pairs."""
-
-
-CONSTANTS: dict[str, Look] = {
     **dict.fromkeys(("proved constant", "proved constants", "proved bound"), (BLUE, "-", "o")),
     **dict.fromkeys(("published constant", "published constants"), (VERMILLION, "--", "s")),
     "published bound": (VERMILLION, "--", "s"),
@@ -84,7 +79,10 @@ CONSTANTS: dict[str, Look] = {
     "simulated": (BLUE, "", "o"),
     "looked up": (GREEN, (0, (6, 5)), "D"),
 }
-"""Colour, line style and marker of what a paper's constants give, and of what ours give."""
+"""What systems are compared with: search without privacy, and the graph that joins all pairs.
+
+Below that, what a paper's constants give, and what ours give.
+"""
 
 
 def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -110,7 +108,7 @@ def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     >>> [look["marker"] for look in looks.values()]
     ['D', 'v', '>', 'o']
     """
-    names, known = list(names), LOOKS | REFERENCES | CONSTANTS
+    known = LOOKS | BESIDE
     system_of = {name: _system(name, known) for name in names}
     taken = {known[system][0] for system in system_of.values() if system in known}
     others: dict[str, Look] = {}
