@@ -1,6 +1,5 @@
 """Charts that several chapters draw: curves, rows, scores by system, distributions."""
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from itertools import cycle
 
@@ -14,7 +13,7 @@ from scipy import stats
 from dpcgd_book.figures import style
 from dpcgd_book.figures.style import BLACK, BLUE, GREY, SERIES, VERMILLION
 
-__all__ = ["curves", "f1_by_system", "forest", "null_distributions", "rows"]
+__all__ = ["curves", "f1_by_system", "null_distributions", "rows"]
 
 
 def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) -> Figure:
@@ -146,7 +145,7 @@ def rows(
     series : mapping of str to mapping of str to mapping of str to tuple
         From a panel to its series, at most two, to the rows from top to bottom. The first series
         of the first panel has all rows. A row is (number,), (number, error) or, with the ends of
-        its bar, (number, low, high).
+        its bar, (number, low, high); it stays empty if an end is infinite.
     xlabels : sequence of str
         One for each panel.
     line : (str, float)
@@ -174,6 +173,7 @@ def rows(
             number, *error = np.transpose([*values.values()])
             bars = np.abs(np.subtract(error, number)) if len(error) == 2 else None
             bars = 2 * error[0] if len(error) == 1 else bars
+            number = np.where(np.isinf(error).any(axis=0), np.nan, number)
             axes.errorbar(number, y, None, bars, fmt, color=color, ms=5, capsize=2, label=label)
         axes.axvline(line[1], color=BLACK, linewidth=0.9, label=line[0] or None)
         if log:
@@ -183,44 +183,13 @@ def rows(
         else:
             axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
         if better == "right":
-            ends = axes.get_xlim()
-            axes.axvspan(line[1], ends[1], color="#E8E8E8", linewidth=0, zorder=0)
-            axes.set_xlim(ends)
+            axes.set_xlim(axes.get_xlim())  # what is shaded does not widen it
+            axes.axvspan(line[1], axes.get_xlim()[1], color="#E8E8E8", linewidth=0, zorder=0)
         axes.grid(axis="y", color="#E4E4E4", linewidth=0.6)
         axes.set(xlabel=xlabel, axisbelow=True)
         axes.set_yticks(list(places.values()), list(places))
     if any(label for named in series.values() for label in named):
         style.legend(figure, ncols=3)
-    return figure
-
-
-def forest(
-    intervals: Mapping[str, tuple], *, xlabel: str, known: Mapping[str, float], name_of_known: str
-) -> Figure:
-    """Plot estimates with their intervals, a row each from top to bottom, beside known values.
-
-    Parameters
-    ----------
-    intervals : mapping of str to (low, estimate, high)
-        From the name of a row; a row whose ends are infinite says so in words.
-    xlabel : str
-    known : mapping of str to float
-        From the name of a row to what is known of it from elsewhere.
-    name_of_known : str
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    shown = {name: (estimate, low, high) for name, (low, estimate, high) in intervals.items()}
-    blank = [name for name, (_, low, high) in shown.items() if not math.isfinite(high - low)]
-    shown |= dict.fromkeys(blank, (math.nan, math.nan, math.nan))
-    beside = {name: (value,) for name, value in known.items()}
-    series: dict = {"estimate and 90 % interval": shown, name_of_known: beside}
-    figure = rows({"": series}, xlabels=[xlabel])
-    for name in blank:
-        place = (0, -list(shown).index(name))
-        figure.axes[0].annotate("not identified", place, (4, 0), textcoords="offset points")
     return figure
 
 

@@ -51,10 +51,19 @@ def turning_test(
     for word, side in (("separated ", "right"), (" dependent", "left")):
         over = axes.get_xaxis_transform()
         axes.text(critical, 1.01, word, ha=side, va="bottom", fontsize=9.5, transform=over)
-    zoomed = axes.inset_axes((0.05, 0.58, 0.4, 0.24), facecolor="white", title=label)
-    _zoom(zoomed, turning, critical)
     arrow = dict(arrowstyle="-", color=VERMILLION, shrinkB=5, linewidth=0.9)
     axes.annotate("", (turning[0], rank), (0.3, 0.5), "data", "axes fraction", arrow)
+    zoomed = axes.inset_axes((0.05, 0.58, 0.4, 0.24), facecolor="white", title=label)
+    for value, word, marker, ms in zip(turning, ("before", "after"), "DX", (6, 7), strict=True):
+        zoomed.plot(value, 0, marker, color=VERMILLION, ms=ms)
+        zoomed.text(value, 0.35, word, ha="center", fontsize=9)
+    ends = [(value, 0) for value in turning[::-1]]
+    zoomed.annotate("", *ends, arrowprops=dict(arrowstyle="->", color=VERMILLION))
+    reach = 1.6 * max(abs(value - critical) for value in turning)
+    zoomed.set(xlim=(critical - reach, critical + reach), ylim=(-1, 1), yticks=[])
+    _shade_separated(zoomed, critical)
+    zoomed.set_xticks(turning, [f"{value:.3f}" for value in turning], fontsize=9)
+    zoomed.spines[:].set(visible=True, color=GREY)
     return figure
 
 
@@ -63,19 +72,6 @@ def _shade_separated(axes, critical):
     axes.axvspan(low, critical, color="#EDEDED", zorder=0, linewidth=0)
     axes.axvline(critical, color=BLACK, linestyle="--", linewidth=1)
     axes.set_xlim(low, high)
-
-
-def _zoom(axes, turning, critical):
-    before, after = turning
-    reach = 1.6 * max(abs(before - critical), abs(after - critical))
-    axes.annotate("", (after, 0), (before, 0), arrowprops=dict(arrowstyle="->", color=VERMILLION))
-    for value, word, marker, ms in ((before, "before", "D", 6), (after, "after", "X", 7)):
-        axes.plot(value, 0, marker, color=VERMILLION, ms=ms)
-        axes.text(value, 0.35, word, ha="center", fontsize=9)
-    axes.set(xlim=(critical - reach, critical + reach), ylim=(-1, 1), yticks=[])
-    _shade_separated(axes, critical)
-    axes.set_xticks(turning, [f"{value:.3f}" for value in turning], fontsize=9)
-    axes.spines[:].set(visible=True, color=GREY)
 
 
 def noise_and_price(

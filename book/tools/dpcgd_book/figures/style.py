@@ -139,21 +139,14 @@ VARIANTS: tuple[tuple[Any, str], ...] = (((0, (5, 1.5)), ">"), ((0, (1, 1.2)), "
 """Line style and marker of a system's second and third variant in one figure."""
 
 
-STYLE: dict[Any, Any] = {
-    "font.size": 10.5,
-    "figure.dpi": 140,
-    "figure.constrained_layout.use": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 10.5,
-    "legend.frameon": False,
-    "legend.fontsize": 9.5,
-    "lines.linewidth": 1.6,
-}
-"""Figures are at most 6.5 inches wide, so that this can be read where they fill a telephone."""
-
-
-matplotlib.rcParams.update(STYLE)
+# figures are at most 6.5 inches wide, so that this can be read where they fill a telephone
+matplotlib.rc("font", size=10.5)
+matplotlib.rc("figure", dpi=140)
+matplotlib.rc("figure.constrained_layout", use=True)
+matplotlib.rc("axes", titlesize=10.5)
+matplotlib.rc("axes.spines", top=False, right=False)
+matplotlib.rc("legend", frameon=False, fontsize=9.5)
+matplotlib.rc("lines", linewidth=1.6)
 
 
 def subplots(

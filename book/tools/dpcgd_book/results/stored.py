@@ -101,9 +101,8 @@ def standard_errors_apart(
     >>> standard_errors_apart([0.9, 0.9], [[0.7, 0.8, 0.9], [0.8, 0.8, 0.8]], 0.01)
     1.224...
     """
-    variances = [max(usual, float(np.var(values, ddof=1))) for values in stored]
-    counts = [len(values) for values in stored]
-    error = math.sqrt(sum(v * (1 + 1 / k) for v, k in zip(variances, counts, strict=True)))
+    variances = [max(usual, float(np.var(own, ddof=1))) * (1 + 1 / len(own)) for own in stored]
+    error = math.sqrt(sum(variances))
     apart = math.fsum(f - np.mean(values) for f, values in zip(fresh, stored, strict=True))
     if abs(apart) < 1e-6 * max([1, *map(abs, fresh)]):  # the file has six digits
         return 0.0
@@ -191,8 +190,7 @@ class FullResults:
             return self._made_anew(name, task, cases, compare)
         kept = _on_file(stored_folder() / self.chapter, name, cases)
         if kept is None:
-            self.complete = False
-            few = list(few)
+            self.complete, few = False, list(few)
             self._told[name] = f"{_runs(few)} of each in this build"
             return pd.DataFrame(sweep(task, few))
         if repeat:
@@ -201,8 +199,7 @@ class FullResults:
         self._compare(name, task, kept, _cell(cases[0]), compare, again)
         date = made_of(stored_folder() / self.chapter)[name]["date"]
         since = f"{_runs(cases)} of each, on file since {date}; {again} cells were run again"
-        from_seeds = f", {repeat} runs repeated from their seeds" if repeat else ""
-        self._told[name] = since + from_seeds
+        self._told[name] = since + f", {repeat} runs repeated from their seeds" * bool(repeat)
         return kept
 
     def kept(
@@ -325,14 +322,9 @@ def keep(
     fixed = {k: v for k, v in cases[0].items() if k != "run" and len(set(rows[k])) == 1}
     rounded = _rounded(rows.drop(columns=[*fixed]))
     rounded.to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
-    about = {
-        **origin(made_by, versions),
-        "runs": _runs(cases),
-        "settings": fixed,
-        "cell": [key for key in _cell(cases[0]) if key not in fixed],
-        "compare": compare,
-    }
-    about |= {"columns": dict(columns)} if columns else {}
+    about = origin(made_by, versions) | {"runs": _runs(cases), "settings": fixed}
+    about["cell"] = [key for key in _cell(cases[0]) if key not in fixed]
+    about |= {"compare": compare} | ({"columns": dict(columns)} if columns else {})
     text = json.dumps(made_of(folder) | {name: about}, indent=1, sort_keys=True)
     (folder / "made.json").write_text(text + "\n")
 
