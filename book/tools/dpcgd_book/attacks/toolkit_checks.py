@@ -88,13 +88,10 @@ def worst_loss(choose: Callable, cases: Iterable[np.ndarray], epsilon: float) ->
 
 def check_flip(choose: Callable, scores: np.ndarray) -> None:
     """The probabilities of permute-and-flip are those over all orders of the candidates."""
-    yes, law = np.exp(scores - scores.max()), np.zeros(len(scores))
-    orders = [*permutations(range(len(scores)))]
-    for order in orders:
-        still = 1.0
-        for i in order:
-            law[i] += still * yes[i] / len(orders)
-            still *= 1 - yes[i]
+    orders = np.array([*permutations(range(len(scores)))])
+    yes = np.exp(scores - scores.max())[orders]
+    still = np.cumprod(np.insert(1 - yes[:, :-1], 0, 1.0, axis=1), axis=1)  # none taken before
+    law = np.bincount(orders.ravel(), (yes * still).ravel()) / len(orders)
     assert np.allclose(choose(scores), law), "exact"
     assert np.isclose(choose(scores).sum(), 1.0), "probabilities"
 

@@ -113,13 +113,12 @@ def staircase(steps: Frames, *, beside: Frames, rivals: Mapping[str, float]) -> 
     means = [float(cell.mean().mean()) for cell in cells.values()]
     errors = [float(np.sqrt((c.sem() ** 2).sum()) / c.ngroups) for c in cells.values()]
     places = [i + 0.4 * (i >= len(steps)) for i in range(len(both))]
-    before = [max([0.0, *means[:i]]) for i in range(len(steps))] + means[len(steps) :]
+    before = np.maximum.accumulate([0.0, *means[: len(steps) - 1]]).tolist() + means[len(steps) :]
+    lit = np.maximum(0.0, np.subtract(means, before))
     figure, axes = style.subplots(size=(6.5, 4.0))
-    rows = zip(places, means, errors, before, cells.values(), strict=True)
-    for y, mean, error, old, cell in rows:
-        axes.barh(y, min(mean, old), 0.62, color="#D9D9D9", zorder=1)
-        if mean > old:
-            axes.barh(y, mean - old, 0.62, left=old, color=ORANGE, zorder=1)
+    axes.barh(places, means, 0.62, color="#D9D9D9", zorder=1)
+    axes.barh(places, lit, 0.62, left=means - lit, color=ORANGE, zorder=1)
+    for y, mean, error, cell in zip(places, means, errors, cells.values(), strict=True):
         axes.plot(cell.mean(), [y] * len(cell), "o", color=GREY, ms=3.5, mfc="white", zorder=3)
         axes.errorbar(mean, y, xerr=2 * error, color=BLACK, capsize=3, linewidth=1.4, zorder=4)
         axes.text(1.03, y, f"{mean:.2f}".lstrip("0"), va="center", fontsize=10.5, weight="bold")
@@ -200,8 +199,6 @@ NOBODY = "nobody"
 MOST_NUMBERS = 12
 """The picture of a plan of so many variables has a number in each cell."""
 
-TIED = 2.0
-
 
 def winners(rows: pd.DataFrame) -> pd.DataFrame:
     """Who is ahead in each cell of the map, and whether that beats a graph made without a look.
@@ -225,9 +222,9 @@ def winners(rows: pd.DataFrame) -> pd.DataFrame:
         f1, shd = (runs.pivot(index="run", columns="system", values=v) for v in ("F1", "SHD"))
         base, best = runs.groupby("run")[["complete F1", "empty SHD"]].first(), f1.mean().idxmax()
         lead, saved = f1[best] - base["complete F1"], base["empty SHD"] - shd[best]
-        sure = all(x.mean() > TIED * x.sem() for x in (lead, saved))
+        sure = all(x.mean() > 2 * x.sem() for x in (lead, saved))
         behind = (-f1).add(f1[best], axis=0)
-        ahead = f1.columns[(behind.mean() <= TIED * behind.sem()) | (f1.columns == best)]
+        ahead = f1.columns[(behind.mean() <= 2 * behind.sem()) | (f1.columns == best)]
         winners = (best, list(ahead)) if sure else (NOBODY, [])
         cells.append([*key, f1[best].mean(), *winners])
     return pd.DataFrame(cells, columns=["d", "n", "epsilon", "F1", "best", "ahead"])
@@ -404,7 +401,10 @@ def by_level(
             for part in (names[:apart], names[apart:]):
                 shown = {level: v for level, v in series[mechanism].items() if level in part}
                 x = [names.index(level) + 0.13 * (i - (len(series) - 1) / 2) for level in shown]
-                mean, low, high = _three(list(shown.values()))
+                both = [
+                    v if len(v) == 3 else (v[0], v[0] - v[1], v[0] + v[1]) for v in shown.values()
+                ]
+                mean, low, high = np.nan_to_num(np.array(both, float).reshape(-1, 3).T)
                 axes.errorbar(x, mean, [mean - low, high - mean], label=mechanism, **look)
         for (name, heights), dashes in zip((lines or {}).items(), ("-", (0, (1, 1))), strict=False):
             axes.axhline(heights[title], c=GREY, ls=dashes, lw=1.3, label=name, zorder=0)
@@ -415,12 +415,6 @@ def by_level(
         axes.set(xlabel=xlabel, ylabel=label)
     style.legend(figure, "outside upper center", ncols=3)
     return figure
-
-
-def _three(values):
-    """Mean, low and high of each; from a spread if there are only two numbers."""
-    both = [v if len(v) == 3 else (v[0], v[0] - v[1], v[0] + v[1]) for v in values]
-    return np.nan_to_num(np.array(both, float).reshape(-1, 3).T)
 
 
 def grid(values: pd.DataFrame, *, unit: str, digits: int, best: str) -> Figure:

@@ -79,8 +79,7 @@ def draw_graph(
     across = min(len(graphs), max(1, int(PAGE / wide)))
     rows = -(-len(graphs) // across)
     total = rows * (tall + title_height) + foot
-    size = (wide * across, total)
-    figure, grid = subplots(rows, across, size=size, squeeze=False, layout="none")
+    figure, grid = subplots(rows, across, size=(wide * across, total), squeeze=False, layout="none")
     for axes in grid.flat:
         axes.set_axis_off()
     kinds = set()

@@ -345,8 +345,7 @@ def rounds(noise: Curves, queries: Sequence[float]) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    ylabel = "value / sensitivity"
-    figure, row = style.panels(len(noise), 6.5, 3.6, ylabel=ylabel, sharey=True)
+    figure, row = style.panels(len(noise), 6.5, 3.6, ylabel="value / sensitivity", sharey=True)
     for axes, (title, (threshold, *rest)) in zip(row, noise.items(), strict=True):
         asked = [query + extra for query, extra in zip(queries, rest, strict=False)]
         fired = next((k for k, seen in enumerate(asked) if seen >= threshold), None)

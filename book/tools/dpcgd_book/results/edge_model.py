@@ -232,9 +232,8 @@ class Runs:
         """F1 of these runs and of what practitioners use instead, on the same records."""
         others, delta = yardsticks(), self.named.delta.iloc[0]
         table = rows_on_file(stored_folder() / "17_which_one_should_i_use", "table")
-        by_order = table[table.system.isin(("BOSS", "GRaSP"))]
-        parts = [self.named, others[others.delta == delta], by_order]
-        rows = pd.concat([part.dropna(subset="F1") for part in parts])
+        table = table[table.system.isin(("BOSS", "GRaSP"))]
+        rows = pd.concat([self.named, others[others.delta == delta], table]).dropna(subset="F1")
         columns = ["system", "network", "epsilon", "run", "F1"]
         return rows.loc[rows.n == self.n, columns].reset_index(drop=True)
 
