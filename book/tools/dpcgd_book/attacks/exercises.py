@@ -281,7 +281,8 @@ def check_run(mine: Callable, cases: int = 200) -> str:
         wanted, script = _Script(case, 5), _Script(case, 5)
         right = wanted.run(2.0)
         left = {(min(p), max(p)) for p in mine(5, script.p_value, script.measure, 2.0)}
-        steps = itertools.zip_longest(script.prices, wanted.prices, fillvalue=(set(), 0.0))
+        nothing: tuple[set, float] = (set(), 0.0)
+        steps = itertools.zip_longest(script.prices, wanted.prices, fillvalue=nothing)
         for place, ((pairs, rho), (others, price)) in enumerate(steps):
             assert pairs == others, f"release {place} was of {pairs} in place of {others}"
             assert math.isclose(rho, price), f"release {place} cost {rho:.3f} of 2, not {price:.3f}"

@@ -221,7 +221,8 @@ def change_against_claim(
     matplotlib.figure.Figure
     """
     figure = Figure((6.4, 6.6))
-    top, bottom = figure.subfigures(2, 1, height_ratios=(2.5, 4.1))
+    parts: Any = figure.subfigures(2, 1, height_ratios=(2.5, 4.1))
+    top, bottom = parts
     _draw_tables(top, before, after)
     top.suptitle(title, fontsize=10.5)
     axes = bottom.subplots()
