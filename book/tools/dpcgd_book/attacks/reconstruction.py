@@ -44,8 +44,7 @@ class Reconstruction(NamedTuple):
 
     def counts(self, variables: Sequence[int]) -> np.ndarray:
         """Expected counts of these variables, rounded."""
-        others = tuple(v for v in range(self.joint.ndim) if v not in variables)
-        table = self.joint.sum(axis=others).transpose(np.argsort(np.argsort(variables)))
+        table = np.einsum(self.joint, [*range(self.joint.ndim)], [*variables])
         return np.rint(self.n * table).astype(np.int64)
 
     def records(self) -> np.ndarray:

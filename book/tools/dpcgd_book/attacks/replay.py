@@ -167,17 +167,14 @@ def _watched(system, data, record: Callable[..., Recorder]) -> _Watched:
 
 
 def _told_apart(first: _Watched, second: _Watched) -> str | None:
-    """By what whoever sees two runs can tell them apart."""
+    """By what whoever sees two runs can tell them apart; seconds aside."""
     for name in ("refused", "warned", "printed"):
         here, there = repr(getattr(first, name)), repr(getattr(second, name))
         if here != there:
             return f"what is {name}: {here}, {there}"
-    return None if first.refused else _difference(first.release, second.release)
-
-
-def _difference(first: Any, second: Any) -> str | None:
-    """The first field in which two releases differ, seconds aside."""
-    fields, others = vars(first), vars(second)
+    if first.refused:
+        return None
+    fields, others = vars(first.release), vars(second.release)
     for name in {**fields, **others}:
         in_both = name in fields and name in others
         if name != "seconds" and not (in_both and _equal(fields[name], others[name], set())):

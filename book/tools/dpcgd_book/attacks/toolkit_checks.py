@@ -88,13 +88,10 @@ def worst_loss(choose: Callable, cases: Iterable[np.ndarray], epsilon: float) ->
 
 def check_flip(choose: Callable, scores: np.ndarray) -> None:
     """The probabilities of permute-and-flip are those over all orders of the candidates."""
-    yes, law = np.exp(scores - scores.max()), np.zeros(len(scores))
-    orders = [*permutations(range(len(scores)))]
-    for order in orders:
-        still = 1.0
-        for i in order:
-            law[i] += still * yes[i] / len(orders)
-            still *= 1 - yes[i]
+    orders = np.array([*permutations(range(len(scores)))])
+    yes = np.exp(scores - scores.max())[orders]
+    still = np.cumprod(np.insert(1 - yes[:, :-1], 0, 1.0, axis=1), axis=1)  # none taken before
+    law = np.bincount(orders.ravel(), (yes * still).ravel()) / len(orders)
     assert np.allclose(choose(scores), law), "exact"
     assert np.isclose(choose(scores).sum(), 1.0), "probabilities"
 
@@ -117,21 +114,16 @@ def check_selection_order(exponential: Callable, flip: Callable, rng: np.random.
 
 def loss_before_hit(k: int, epsilon: float) -> float:
     """Exact loss of the answer 'query k is the first above', over both directions."""
-    cases = [0.0] * (k + 1), [-1.0] * k + [1.0], [1.0] * k + [-1.0]
-    logs = np.log([_first_hit_at_end(np.array(case), epsilon) for case in cases])
-    return float(np.abs(logs[0] - logs[1:]).max())
-
-
-def _first_hit_at_end(queries, epsilon) -> float:
-    """Probability that the last query is the first above 0; sensitivity 1."""
     noise, threshold = (stats.laplace(scale=scale / epsilon) for scale in (4, 2))
-    values, repeats = np.unique(queries[:-1], return_counts=True)
+    bends = sorted({-1.0, 0.0, 1.0, 5 / epsilon})
 
-    def given(t):
-        below = np.prod(noise.cdf(t - values) ** repeats)
-        return threshold.pdf(t) * below * noise.sf(t - queries[-1])
+    def given(t, others, last):
+        """That the last query is the first above a threshold, with k others before it."""
+        return threshold.pdf(t) * noise.cdf(t - others) ** k * noise.sf(t - last)
 
-    return integral(given, -80 / epsilon, 120 / epsilon, sorted({-1.0, 0.0, 1.0, 5 / epsilon}))
+    cases = (partial(given, others=a, last=b) for a, b in ((0.0, 0.0), (-1.0, 1.0), (1.0, -1.0)))
+    logs = np.log([integral(case, -80 / epsilon, 120 / epsilon, bends) for case in cases])
+    return float(np.abs(logs[0] - logs[1:]).max())
 
 
 def _loss_between(given, *ends) -> float:
@@ -169,23 +161,6 @@ def check_amplification(probability_of_yes: Callable, data: list, neighbour: lis
         assert math.isclose(mechanisms.before_amplification(promised, m / 6), inner), "the inverse"
 
 
-def _neighbours_of_all(size, top) -> dict:
-    """Each data set of records 0..top, with those that replace one of its records."""
-    new = [*product(range(size), range(top + 1))]
-    every = combinations_with_replacement(range(top + 1), size)
-    return {data: {tuple(sorted((*data[:i], *data[i + 1 :], v))) for i, v in new} for data in every}
-
-
-def _distances_by_walking(near, proposed) -> dict:
-    """Distance to the data sets whose median one record can move too far."""
-    mid = len(next(iter(near))) // 2
-    reach = {d: max(abs(d[mid] - e[mid]) for e in near[d]) for d in near}
-    edge = {d for d in near if reach[d] > proposed}
-    graph = nx.from_dict_of_lists(near)
-    steps = nx.multi_source_dijkstra_path_length(graph, edge) if edge else {}
-    return {data: steps.get(data, math.inf) for data in near}
-
-
 def check_distance(distance: Callable, size: int, top: int, proposed: int) -> int:
     """A formula for the median's distance to instability is right on all data; how many those are.
 
@@ -198,12 +173,17 @@ def check_distance(distance: Callable, size: int, top: int, proposed: int) -> in
     proposed : int
         How far one record may move the median.
     """
-    near = _neighbours_of_all(size, top)
-    walked = _distances_by_walking(near, proposed)
-    assert {data: distance(data, top, proposed) for data in near} == walked, "exhaustive"
-    finite = [data for data in near if math.isfinite(walked[data])]
-    steps = [abs(walked[d] - walked[e]) for d in finite for e in near[d]]
-    assert max(steps, default=0) <= 1, "exhaustive: it has sensitivity 1"
+    new, mid = [*product(range(size), range(top + 1))], size // 2
+    every = combinations_with_replacement(range(top + 1), size)
+    near = {d: {tuple(sorted((*d[:i], *d[i + 1 :], v))) for i, v in new} for d in every}
+    # one record can move the median of these too far; the others are so many steps away
+    edge = {d for d in near if max(abs(d[mid] - e[mid]) for e in near[d]) > proposed}
+    graph = nx.from_dict_of_lists(near)
+    steps = nx.multi_source_dijkstra_path_length(graph, edge) if edge else {}
+    walked = {d: steps.get(d, math.inf) for d in near}
+    assert {d: distance(d, top, proposed) for d in near} == walked, "exhaustive"
+    moved = [abs(steps[d] - steps[e]) for d in steps for e in near[d]]
+    assert max(moved, default=0) <= 1, "exhaustive: it has sensitivity 1"
     return len(near)
 
 
@@ -305,14 +285,14 @@ def same_draws(plain: Callable, package: Callable, data: Any, seed: int, **setti
     same = 0
     for stream in range(200):
         ours, theirs = (np.random.default_rng([seed, stream]) for _ in range(2))
-        run = {"account": Odometer(1e-6), "noise": SeededNoise(theirs)}
-        same += plain(data, **settings, rng=ours) == package(data, **run)
+        theirs = package(data, account=Odometer(1e-6), noise=SeededNoise(theirs))
+        same += plain(data, **settings, rng=ours) == theirs
     return same
 
 
 def _exact_z(table) -> Decimal:
     """Kendall's z of a table with two levels each."""
-    (a, b), (c, d) = ([Decimal(int(k)) for k in row] for row in table)
+    a, b, c, d = (Decimal(int(k)) for k in table.flat)
     n, over = a + b + c + d, a * d - b * c
     return 9 * over / (2 * n + 5) / (9 * n * (n - 1) / (4 * n + 10)).sqrt()
 

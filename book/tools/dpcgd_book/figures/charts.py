@@ -1,6 +1,5 @@
 """Charts that several chapters draw: curves, rows, scores by system, distributions."""
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from itertools import cycle
 from typing import Any
@@ -15,7 +14,7 @@ from scipy import stats
 from dpcgd_book.figures import style
 from dpcgd_book.figures.style import BLACK, BLUE, GREY, SERIES, VERMILLION
 
-__all__ = ["curves", "f1_by_system", "forest", "null_distributions", "panel", "rows"]
+__all__ = ["curves", "f1_by_system", "null_distributions", "panel", "rows"]
 
 
 def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) -> Figure:
@@ -32,18 +31,17 @@ def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) ->
     -------
     matplotlib.figure.Figure
     """
-    grid = np.linspace(-4, 4, 401)
+    grid, normal = np.linspace(-4, 4, 401), "standard normal"
     figure, (axes,) = style.panels(1, 5.6, 3.8, ylabel="density")
-    normal = stats.norm.pdf(grid)
-    axes.fill_between(grid, normal, color="#DDDDDD", linewidth=0, label="standard normal")
+    axes.fill_between(grid, stats.norm.pdf(grid), color="#DDDDDD", linewidth=0, label=normal)
     for (label, z), (color, line, _) in zip(samples.items(), SERIES, strict=False):
         width = max(1.06 * np.std(z) * len(z) ** -0.2, 1e-3)
-        density = stats.norm.pdf((grid[:, None] - z) / width).mean(axis=1) / width
+        density = stats.norm.pdf(grid[:, None], z, width).mean(axis=1)
         axes.plot(grid, density, color=color, linestyle=line, label=label)
     for edge in (-critical, critical):
         axes.axvline(edge, color=BLACK, linestyle="--", linewidth=0.9)
     axes.set(xlim=(-4, 4), ylim=(0, None), xlabel="$z$ (no unit)")
-    style.legend(figure, ncols=_legend_columns([*samples, "standard normal"], 5.6), handlelength=2)
+    style.legend(figure, ncols=_legend_columns([*samples, normal], 5.6), handlelength=2)
     return figure
 
 
@@ -91,12 +89,11 @@ def curves(
     matplotlib.figure.Figure
     """
     names = list(dict.fromkeys(name for named in lines.values() for name in named))
-    looks, wide = style.looks_of(names), 5.6 if len(lines) == 1 else 6.5
-    levels, crossings = levels or {}, crossings or {}
+    looks, levels, crossings = style.looks_of(names), levels or {}, crossings or {}
     shown = [*names, *levels, *crossings]
+    wide, tall = (5.6, 3.5) if len(lines) == 1 else (6.5, 2.7)
     columns = _legend_columns(shown, wide)
     foot = 0.22 * -(-len(shown) // columns)
-    tall = 3.5 if len(lines) == 1 else 2.7
     figure, grid = style.panels(len(lines), wide, tall, foot=foot, ylabel=ylabel)
     for axes, (title, named), xlabel in zip(grid, lines.items(), xlabels, strict=False):
         if span:
@@ -104,14 +101,12 @@ def curves(
         for name, height in levels.items():
             axes.axhline(height, color=GREY, linestyle="--", linewidth=1, label=name, zorder=0)
         for place, (name, curve) in enumerate(named.items()):
-            look = dict(looks[name], markerfacecolor="white", ms=5, label=name)
-            if name in points:
-                look["linestyle"] = ""
+            look = looks[name] | {"markerfacecolor": "white", "ms": 5, "label": name}
+            look |= {"linestyle": ""} if name in points else {}
             _curve(axes, curve, look, bands, aside ** (place - (len(named) - 1) / 2))
         for (name, x), dash in zip(crossings.items(), cycle((":", "--", "-.", "-")), strict=False):
             axes.axvline(x, color=GREY, linestyle=dash, linewidth=1.1, label=name, zorder=0)
-        scales = {f"{side}scale": "log" for side in log}
-        axes.set(title=title, xlabel=xlabel, **scales, ylim=limits)
+        axes.set(title=title, xlabel=xlabel, **{f"{side}scale": "log" for side in log}, ylim=limits)
     if any(shown):
         style.legend(figure, ncols=columns)
     return figure
@@ -171,7 +166,7 @@ def rows(
     series : mapping of str to mapping of str to mapping of str to tuple
         From a panel to its series, at most two, to the rows from top to bottom. The first series
         of the first panel has all rows. A row is (number,), (number, error) or, with the ends of
-        its bar, (number, low, high).
+        its bar, (number, low, high); if an end is infinite, it says that nothing is identified.
     xlabels : sequence of str
         One for each panel.
     line : (str, float)
@@ -187,20 +182,23 @@ def rows(
     -------
     matplotlib.figure.Figure
     """
-    names = list(next(iter(next(iter(series.values())).values())))
-    places = {name: -place for place, name in enumerate(names)}
-    tall = 0.33 * len(names) + 1.2
+    first = next(iter(next(iter(series.values())).values()))
+    places = {name: -place for place, name in enumerate(first)}
     looks = ((0.13, "o", BLUE), (-0.13, "D", VERMILLION))
-    figure, grid = style.panels(len(series), 6.5, tall, sharey=True)
+    figure, grid = style.panels(len(series), 6.5, 0.33 * len(first) + 1.2, sharey=True)
     for axes, (panel, named), xlabel in zip(grid, series.items(), xlabels, strict=True):
         for name, numbers in (dots or {}).get(panel, {}).items():
             axes.plot(numbers, [places[name]] * len(numbers), "o", color=GREY, ms=3.5, mfc="white")
         for (aside, fmt, color), (label, values) in zip(looks, named.items(), strict=False):
             y = [places[name] + aside * (len(named) - 1) for name in values]
-            number, *error = zip(*values.values(), strict=True)
+            number, *error = np.transpose([*values.values()])
             bars = np.abs(np.subtract(error, number)) if len(error) == 2 else None
-            bars = 2 * np.array(error[0]) if len(error) == 1 else bars
+            bars = 2 * error[0] if len(error) == 1 else bars
+            endless = np.isinf(error).any(axis=0)
+            number = np.where(endless, np.nan, number)
             axes.errorbar(number, y, None, bars, fmt, color=color, ms=5, capsize=2, label=label)
+            for place in np.extract(endless, y):
+                axes.text(0, place, " not identified", va="center")
         axes.axvline(line[1], color=BLACK, linewidth=0.9, label=line[0] or None)
         if log:
             axes.set_xscale("log", subs=())
@@ -209,44 +207,13 @@ def rows(
         else:
             axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
         if better == "right":
-            ends = axes.get_xlim()
-            axes.axvspan(line[1], ends[1], color="#E8E8E8", linewidth=0, zorder=0)
-            axes.set_xlim(ends)
+            axes.set_xlim(axes.get_xlim())  # what is shaded does not widen it
+            axes.axvspan(line[1], axes.get_xlim()[1], color="#E8E8E8", linewidth=0, zorder=0)
         axes.grid(axis="y", color="#E4E4E4", linewidth=0.6)
         axes.set(xlabel=xlabel, axisbelow=True)
-        axes.set_yticks(list(places.values()), names)
+        axes.set_yticks(list(places.values()), list(places))
     if any(label for named in series.values() for label in named):
         style.legend(figure, ncols=3)
-    return figure
-
-
-def forest(
-    intervals: Mapping[str, tuple], *, xlabel: str, known: Mapping[str, float], name_of_known: str
-) -> Figure:
-    """Plot estimates with their intervals, a row each from top to bottom, beside known values.
-
-    Parameters
-    ----------
-    intervals : mapping of str to (low, estimate, high)
-        From the name of a row; a row whose ends are infinite says so in words.
-    xlabel : str
-    known : mapping of str to float
-        From the name of a row to what is known of it from elsewhere.
-    name_of_known : str
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    shown = {name: (estimate, low, high) for name, (low, estimate, high) in intervals.items()}
-    blank = [name for name, (_, low, high) in shown.items() if not math.isfinite(high - low)]
-    shown |= dict.fromkeys(blank, (math.nan, math.nan, math.nan))
-    beside = {name: (value,) for name, value in known.items()}
-    series: dict = {"estimate and 90 % interval": shown, name_of_known: beside}
-    figure = rows({"": series}, xlabels=[xlabel])
-    for name in blank:
-        place = (0, -list(shown).index(name))
-        figure.axes[0].annotate("not identified", place, (4, 0), textcoords="offset points")
     return figure
 
 
@@ -279,17 +246,16 @@ def f1_by_system(
     -------
     matplotlib.figure.Figure
     """
-    names, systems = list(dict.fromkeys(scores.network)), list(dict.fromkeys(scores.system))
+    systems, names = list(dict.fromkeys(scores.system)), scores.network.unique()
     looks = style.looks_of(systems)
-    aside = dict(zip(systems, 1.035 ** (np.arange(len(systems)) - len(systems) / 2), strict=True))
     figure, grid = style.panels(len(names), 6.5, 1.9, foot=0.6, sharex=True, sharey=True)
-    for axes, name in zip(grid, names, strict=True):
-        here = scores[scores.network == name]
+    for axes, (name, here) in zip(grid, scores.groupby("network", sort=False), strict=True):
         for system, runs in here.groupby("system", sort=False):
             points = runs.groupby("epsilon")
             spread = points.F1.std(ddof=0) if bars == "deviation" else 2 * points.F1.sem()
             look = looks[system] | dict(ms=4, capsize=1.5, linewidth=1.2, elinewidth=0.8)
-            axes.errorbar(points.total.mean() * aside[system], points.F1.mean(), spread, **look)
+            x = points.total.mean() * 1.035 ** (systems.index(system) - len(systems) / 2)
+            axes.errorbar(x, points.F1.mean(), spread, **look)
         axes.axhline(ceilings[name], color=GREY, linestyle="-", linewidth=1.4, zorder=0)
         axes.set(title=name, xscale="log", xlim=limits, ylim=(0, 1.05))
         axes.grid(axis="y", color="#E4E4E4", linewidth=0.6)

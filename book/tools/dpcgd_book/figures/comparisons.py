@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
@@ -50,11 +50,9 @@ def difference_by_budget(
     band: dict[str, Any] = dict(color=BLUE, alpha=0.2, linewidth=0, label="two standard errors")
     axes.fill_between(budgets, mean - error, mean + error, **band)
     axes.plot(budgets, mean, color=BLUE, marker="o", label="mean over the networks")
-    circle: dict[str, Any] = dict(linestyle="", marker="o", ms=4.5, mfc="none", mec=GREY)
-    axes.plot(by_network, **circle, label=["one network"] + [""] * (by_network.shape[1] - 1))
-    side: dict[str, Any] = dict(transform=axes.transAxes, ha="right", color=BLACK)
-    axes.text(0.99, 0.95, ahead[0], va="top", **side)
-    axes.text(0.99, 0.05, ahead[1], va="bottom", **side)
+    axes.plot(by_network, "o", ms=4.5, mfc="none", mec=GREY)[0].set_label("one network")
+    for text, y, va in zip(ahead, (0.95, 0.05), ("top", "bottom"), strict=True):
+        axes.text(0.99, y, text, va=va, ha="right", transform=axes.transAxes)
     axes.set(xscale="log", xlabel="guaranteed epsilon", ylabel="difference in skeleton F1")
     reach = 1.25 * max(np.nanmax(np.abs(by_network.to_numpy())), np.max(np.abs(mean) + error))
     if np.isfinite(reach):
@@ -78,15 +76,14 @@ def seconds_by_system(results: Mapping[str, Mapping]) -> Figure:
     """
     ours, paper = results["seconds"], results["paper_seconds"]
     figure, (above, below) = style.subplots(2, 1, size=(6.5, 6.6), sharex=True)
-    plain = {"dpcgd": ours["PC, chi squared"]}
-    for package, networks in results["peers"].items():
-        plain[package] = {name: run.get("seconds", math.nan) for name, run in networks.items()}
+    peers = {name: pd.DataFrame(runs).loc["seconds"] for name, runs in results["peers"].items()}
+    plain = {"dpcgd": pd.Series(ours["PC, chi squared"]), **peers}
     for (label, row), (color, line, marker) in zip(plain.items(), SERIES, strict=False):
-        above.plot(pd.Series(row), color=color, linestyle=line, marker=marker, ms=5, label=label)
+        above.plot(row, color=color, linestyle=line, marker=marker, ms=5, label=label)
     for system, look in style.looks_of(("SVT-PC", "Priv-PC", "EM-PC")).items():
         below.plot(pd.Series(ours[system]), label=f"{system}, here", ms=5, **look)
-        look |= {"ms": 5, "markerfacecolor": "white"}
-        below.plot(pd.Series(paper[system]), label=f"{system}, paper", **look)
+        (line,) = below.plot(pd.Series(paper[system]), label=f"{system}, paper", ms=5, **look)
+        line.set_markerfacecolor("white")
     for axes, title in ((above, "PC without privacy, same test"), (below, "private PC")):
         axes.set(title=title, yscale="log", ylabel="seconds a run")
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
@@ -116,20 +113,17 @@ def staircase(steps: Frames, *, beside: Frames, rivals: Mapping[str, float]) -> 
     means = [float(cell.mean().mean()) for cell in cells.values()]
     errors = [float(np.sqrt((c.sem() ** 2).sum()) / c.ngroups) for c in cells.values()]
     places = [i + 0.4 * (i >= len(steps)) for i in range(len(both))]
-    before = [max([0.0, *means[:i]]) for i in range(len(steps))] + means[len(steps) :]
+    before = np.maximum.accumulate([0.0, *means[: len(steps) - 1]]).tolist() + means[len(steps) :]
+    lit = np.maximum(0.0, np.subtract(means, before))
     figure, axes = style.subplots(size=(6.5, 4.0))
-    rows = zip(places, means, errors, before, cells.values(), strict=True)
-    for y, mean, error, old, cell in rows:
-        axes.barh(y, min(mean, old), 0.62, color="#D9D9D9", zorder=1)
-        if mean > old:
-            axes.barh(y, mean - old, 0.62, left=old, color=ORANGE, zorder=1)
-        dots = cell.mean()
-        axes.plot(dots, [y] * len(dots), "o", color=GREY, ms=3.5, markerfacecolor="white", zorder=3)
+    axes.barh(places, means, 0.62, color="#D9D9D9", zorder=1)
+    axes.barh(places, lit, 0.62, left=means - lit, color=ORANGE, zorder=1)
+    for y, mean, error, cell in zip(places, means, errors, cells.values(), strict=True):
+        axes.plot(cell.mean(), [y] * len(cell), "o", color=GREY, ms=3.5, mfc="white", zorder=3)
         axes.errorbar(mean, y, xerr=2 * error, color=BLACK, capsize=3, linewidth=1.4, zorder=4)
         axes.text(1.03, y, f"{mean:.2f}".lstrip("0"), va="center", fontsize=10.5, weight="bold")
     for name, look in style.looks_of(rivals.keys()).items():
-        dashes: Any = dict(color=look["color"], linestyle=look["linestyle"], linewidth=1.6)
-        axes.axvline(rivals[name], **dashes, label=name, zorder=2)
+        axes.axvline(rivals[name], c=look["color"], ls=look["linestyle"], label=name, zorder=2)
     axes.set(xlim=(0, 1.02), xlabel="skeleton F1 (bar: mean; circle: one network)")
     axes.set_yticks(places, list(both))
     axes.tick_params(axis="y", length=0, pad=8)
@@ -156,13 +150,14 @@ def one_look(runs: pd.DataFrame, *, complete: Sequence[float], xlabel: str) -> F
     -------
     matplotlib.figure.Figure
     """
-    lines: dict[str, Mapping] = {}
+    lines: dict[str, dict] = {}
     ends = [runs.epsilon.min(), runs.epsilon.max()]
     for (column, title), level in zip(MEASURES.items(), complete, strict=True):
-        by_system = runs.groupby("system", sort=False)
-        curves = {name: _over_networks(rows, column) for name, rows in by_system}
-        drawn = {name: (mean.index, mean, 2 * error) for name, (mean, error) in curves.items()}
-        lines[title] = {**drawn, "complete graph": (ends, [level, level])}
+        lines[title] = {}
+        for name, rows in runs.groupby("system", sort=False):
+            mean, error = _over_networks(rows, column)
+            lines[title][name] = mean.index, mean, 2 * error
+        lines[title]["complete graph"] = ends, [level, level]
     shown: dict[str, Any] = dict(xlabels=[xlabel] * 2, ylabel="mean over the networks", log="x")
     return charts.curves(lines, **shown, limits=(0, None), aside=1.04)
 
@@ -189,12 +184,12 @@ def schedules(runs: pd.DataFrame, names: Sequence[str]) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    series, dots = {}, {}
-    for column in MEASURES:
-        rows = {name: runs[runs.schedule == name] for name in names}
-        cells = {name: _over_networks(of_name, column) for name, of_name in rows.items()}
-        series[column] = {"": {name: (m.iloc[0], e.iloc[0]) for name, (m, e) in cells.items()}}
-        dots[column] = {k: of_name.groupby("network")[column].mean() for k, of_name in rows.items()}
+    series: dict = {column: {"": {}} for column in MEASURES}
+    dots: dict = {column: {} for column in MEASURES}
+    for column, name in product(MEASURES, names):
+        rows = runs[runs.schedule == name]
+        series[column][""][name] = np.concatenate(_over_networks(rows, column))
+        dots[column][name] = rows.groupby("network")[column].mean()
     return charts.rows(series, xlabels=list(MEASURES.values()), dots=dots)
 
 
@@ -203,8 +198,6 @@ NOBODY = "nobody"
 
 MOST_NUMBERS = 12
 """The picture of a plan of so many variables has a number in each cell."""
-
-TIED = 2.0
 
 
 def winners(rows: pd.DataFrame) -> pd.DataFrame:
@@ -219,8 +212,7 @@ def winners(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row for each d, n and epsilon: `best`, its mean F1; `lead`, over the complete graph's F1;
-        `saved`, what it has less in SHD than the empty graph; `ahead`, the systems that are within
+        A row for each d, n and epsilon: `best`, its mean F1; `ahead`, the systems that are within
         two paired standard errors of the best. `best` is "nobody" unless its F1 is above that of
         the complete graph, and its SHD below that of the empty one, by two standard errors each.
     """
@@ -228,16 +220,14 @@ def winners(rows: pd.DataFrame) -> pd.DataFrame:
     cells = []
     for key, runs in rows.groupby(["d", "n", "epsilon"]):
         f1, shd = (runs.pivot(index="run", columns="system", values=v) for v in ("F1", "SHD"))
-        base = runs.groupby("run")[["complete F1", "empty SHD"]].first()
-        best = f1.mean().idxmax()
+        base, best = runs.groupby("run")[["complete F1", "empty SHD"]].first(), f1.mean().idxmax()
         lead, saved = f1[best] - base["complete F1"], base["empty SHD"] - shd[best]
-        sure = all(x.mean() > TIED * x.sem() for x in (lead, saved))
-        behind = ((s, f1[best] - f1[s]) for s in f1)
-        ahead = [s for s, x in behind if x.mean() <= TIED * x.sem() or s == best]
-        means = (f1[best].mean(), lead.mean(), saved.mean())
-        cells.append([*key, best if sure else NOBODY, *means, ahead if sure else []])
-    names = ["d", "n", "epsilon", "best", "F1", "lead", "saved", "ahead"]
-    return pd.DataFrame(cells, columns=names)
+        sure = all(x.mean() > 2 * x.sem() for x in (lead, saved))
+        behind = (-f1).add(f1[best], axis=0)
+        ahead = f1.columns[(behind.mean() <= 2 * behind.sem()) | (f1.columns == best)]
+        winners = (best, list(ahead)) if sure else (NOBODY, [])
+        cells.append([*key, f1[best].mean(), *winners])
+    return pd.DataFrame(cells, columns=["d", "n", "epsilon", "F1", "best", "ahead"])
 
 
 def map_of_wins(cells: pd.DataFrame, letters: Mapping[str, str]) -> Figure:
@@ -254,16 +244,15 @@ def map_of_wins(cells: pd.DataFrame, letters: Mapping[str, str]) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    sizes, records = sorted(set(cells.d)), sorted(set(cells.n))
-    budgets = sorted(set(cells.epsilon))
+    sizes, records, budgets = (sorted(set(cells[key])) for key in ("d", "n", "epsilon"))
     colors = {name: look["color"] for name, look in style.looks_of(letters).items()}
     colors[NOBODY] = "#D4D4D4"
     figure, grid = style.subplots(1, len(sizes), size=(6.5, 3.4), sharey=True, squeeze=False)
     for axes, d in zip(grid.flat, sizes, strict=True):
         for cell in cells[cells.d == d].itertuples():
             x, y = records.index(cell.n), budgets.index(cell.epsilon)
-            color = colors[cell.best]
-            axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, color=color, alpha=0.75, lw=0))
+            place = x - 0.5, y - 0.5
+            axes.add_patch(Rectangle(place, 1, 1, color=colors[cell.best], alpha=0.75, lw=0))
             ahead = "".join(letter for s, letter in letters.items() if s in cell.ahead)
             text = f"{ahead}\n{cell.F1:.2f}".lstrip("0") if ahead else "-"
             axes.text(x, y, text, ha="center", va="center", fontsize=7.5, linespacing=1.0)
@@ -274,10 +263,9 @@ def map_of_wins(cells: pd.DataFrame, letters: Mapping[str, str]) -> Figure:
         axes.tick_params(length=0)
     grid[0, 0].set_ylabel("guaranteed epsilon")
     grid[0, len(sizes) // 2].set_xlabel("records")
-    names = {s: f"{letter}: {s}" for s, letter in letters.items()}
-    names[NOBODY] = "-: nobody, so do not"
-    handles = [Patch(color=colors[s], alpha=0.75, label=text) for s, text in names.items()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    names = [f"{letter}: {s}" for s, letter in letters.items()] + ["-: nobody, so do not"]
+    handles = [Patch(color=color, alpha=0.75) for color in colors.values()]
+    figure.legend(handles, names, loc="outside lower center", ncols=len(handles))
     return figure
 
 
@@ -300,7 +288,7 @@ def plan(planned: Plan) -> Figure:
     figure, axes = style.subplots(size=(side + 0.9, side))
     smallest, above = np.full((len(names),) * 2, np.nan), np.triu_indices(len(names), 1)
     smallest[above], smallest.T[above] = frame.correlation, frame.partial_correlation
-    image = axes.imshow(np.ma.masked_invalid(smallest), cmap="viridis_r", vmin=0)
+    image = axes.imshow(smallest, cmap="viridis_r", vmin=0)
     if len(names) <= MOST_NUMBERS:
         middle = np.max(smallest, initial=0, where=np.isfinite(smallest)) / 2
         for (i, j), value in np.ndenumerate(smallest):
@@ -410,28 +398,23 @@ def by_level(
         for i, (mechanism, look) in enumerate(style.looks_of(series).items()):
             look |= {"ms": 5, "capsize": 2, "markerfacecolor": "white"}
             look |= {} if joined else {"linestyle": ""}
-            for part in filter(None, (names[apart:], names[:apart])):
-                shown = [level for level in part if level in series[mechanism]]
+            for part in (names[:apart], names[apart:]):
+                shown = {level: v for level, v in series[mechanism].items() if level in part}
                 x = [names.index(level) + 0.13 * (i - (len(series) - 1) / 2) for level in shown]
-                mean, low, high = _three([series[mechanism][level] for level in shown])
-                look["label"] = mechanism if part == names[apart:] else None
-                axes.errorbar(x, mean, [mean - low, high - mean], **look)
+                both = [
+                    v if len(v) == 3 else (v[0], v[0] - v[1], v[0] + v[1]) for v in shown.values()
+                ]
+                mean, low, high = np.nan_to_num(np.array(both, float).reshape(-1, 3).T)
+                axes.errorbar(x, mean, [mean - low, high - mean], label=mechanism, **look)
         for (name, heights), dashes in zip((lines or {}).items(), ("-", (0, (1, 1))), strict=False):
-            line = axes.axhline(heights[title], color=GREY, linestyle=dashes, label=name)
-            line.set(linewidth=1.3, zorder=0)
+            axes.axhline(heights[title], c=GREY, ls=dashes, lw=1.3, label=name, zorder=0)
         if apart:
             axes.axvline(apart - 0.5, color=GREY, linewidth=0.8)
         axes.set_xticks(range(len(names)), names)
-        axes.set(title=title, xlim=(-0.5, len(names) - 0.5), ylabel=label, xlabel=xlabel)
-        axes.set(ylim=limits)
+        axes.set(title=title, xlim=(-0.5, len(names) - 0.5), ylim=limits)
+        axes.set(xlabel=xlabel, ylabel=label)
     style.legend(figure, "outside upper center", ncols=3)
     return figure
-
-
-def _three(values):
-    """Mean, low and high of each; from a spread if there are only two numbers."""
-    both = [v if len(v) == 3 else (v[0], v[0] - v[1], v[0] + v[1]) for v in values]
-    return np.nan_to_num(np.array(both, float).reshape(-1, 3).T)
 
 
 def grid(values: pd.DataFrame, *, unit: str, digits: int, best: str) -> Figure:
@@ -454,26 +437,23 @@ def grid(values: pd.DataFrame, *, unit: str, digits: int, best: str) -> Figure:
     rows, columns = values.shape
     figure, axes = style.subplots(size=(7.4, 0.25 * rows + 1.3))
     shown = values.to_numpy(float)
-    cmap = colormaps["Blues" if best == "high" else "Blues_r"].with_extremes(bad="white")
-    low, high = np.nanmin(shown), np.nanmax(shown)
-    room = max(high - low, 1e-9)
-    ends = (low, high + 0.6 * room) if best == "high" else (low - 0.6 * room, high)
-    axes.imshow(np.ma.masked_invalid(shown), cmap=cmap, vmin=ends[0], vmax=ends[1], aspect="auto")
+    image = axes.imshow(shown, cmap="Blues" if best == "high" else "Blues_r", aspect="auto")
+    low, high = image.get_clim()
+    room = 0.6 * max(high - low, 1e-9)
+    image.set_clim((low, high + room) if best == "high" else (low - room, high))
     for (i, j), value in np.ndenumerate(shown):
         text = "\N{EN DASH}" if np.isnan(value) else f"{value:.{digits}f}".removeprefix("0")
         axes.text(j, i, text, ha="center", va="center", fontsize=9.5, color=BLACK)
-    groups = [group for group, _ in values.columns]
-    for j in range(1, columns):
-        if groups[j] != groups[j - 1]:
-            axes.axvline(j - 0.5, color="white", linewidth=4)
-            axes.axvline(j - 0.5, color=GREY, linewidth=0.8)
+    groups, levels = zip(*values.columns, strict=True)
+    places = pd.Series(range(columns)).groupby(list(groups), sort=False).agg(["min", "mean"])
+    for start in places["min"][1:]:
+        axes.axvline(start - 0.5, color="white", linewidth=4)
+        axes.axvline(start - 0.5, color=GREY, linewidth=0.8)
     axes.set_yticks(range(rows), list(values.index))
-    axes.set_xticks(range(columns), [level for _, level in values.columns])
+    axes.set_xticks(range(columns), levels)
     axes.set_xlabel(f"attacker's success $p_{{\\max}}$; in the cells: {unit}")
     above = axes.secondary_xaxis("top")
-    names = list(dict.fromkeys(groups))
-    middles = [np.mean([j for j, g in enumerate(groups) if g == name]) for name in names]
-    above.set_xticks(middles, [name.replace(" ", "\n", 1) for name in names])
+    above.set_xticks(places["mean"], places.index.str.replace(" ", "\n", n=1))
     for bare in (axes, above):
         bare.tick_params(length=0)
         bare.spines[:].set_visible(False)

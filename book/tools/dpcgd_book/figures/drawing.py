@@ -24,6 +24,10 @@ EDGES: dict[str, dict[str, Any]] = {
 }
 
 
+WORDS = {"extra": "extra edge", "turned": "direction differs", "missing": "missing edge"}
+"""What edges that differ from a reference are called."""
+
+
 PAGE = 6.9
 """Inches that graphs side by side may take."""
 
@@ -75,8 +79,7 @@ def draw_graph(
     across = min(len(graphs), max(1, int(PAGE / wide)))
     rows = -(-len(graphs) // across)
     total = rows * (tall + title_height) + foot
-    size = (wide * across, total)
-    figure, grid = subplots(rows, across, size=size, squeeze=False, layout="none")
+    figure, grid = subplots(rows, across, size=(wide * across, total), squeeze=False, layout="none")
     for axes in grid.flat:
         axes.set_axis_off()
     kinds = set()
@@ -85,7 +88,8 @@ def draw_graph(
         kinds |= _draw_edges(axes, graph, reference, places, confidence or {})
         _label_edges(axes, graph, places)
         _draw_nodes(axes, places)
-    _explain_edges(figure, kinds)
+    looks = {text: EDGES[kind] for kind, text in WORDS.items() if kind in kinds}
+    _explain(figure, looks, "lower center")
     around = dict(left=0, right=1, bottom=foot / total, top=1 - title_height / total)
     figure.subplots_adjust(**around, wspace=0.04, hspace=title_height / tall)
     return figure
@@ -102,12 +106,11 @@ def _label_edges(axes, graph, places):
     """The probabilities of a graph that has some, in the middle of its edges."""
     certain = isinstance(graph, CPDAG) and graph.certainty is not None
     white = withStroke(linewidth=2.5, foreground="white")
-    for a, b in graph.edges if certain else ():
-        start, end = graph.variables[a], graph.variables[b]
+    for ends in graph.edges if certain else ():
+        start, end = (graph.variables[end] for end in ends)
         way = layout.way_between(places[start], places[end], layout.least_bend(places, start, end))
-        x, y = way[len(way) // 2]
-        label = axes.text(x, y, graph.label(a, b, short=True), fontsize=7, ha="center", va="center")
-        label.set(zorder=5, path_effects=[white])
+        label = axes.text(*way[len(way) // 2], graph.label(*ends, short=True), fontsize=7, zorder=5)
+        label.set(ha="center", va="center", path_effects=[white])
 
 
 def _draw_nodes(axes, places):
@@ -128,9 +131,10 @@ def _draw_edges(axes, graph, reference, places, confidence) -> set[str]:
     kinds = set()
     for pair in {frozenset(arc) for arc in arcs | compared}:
         a, b = sorted(pair, key=list(places).index)
-        here = {arc for arc in ((a, b), (b, a)) if arc in arcs}
-        there = {arc for arc in ((a, b), (b, a)) if arc in compared}
-        kind = _kind(here, there)
+        here, there = ({(a, b), (b, a)} & own for own in (arcs, compared))
+        kind = "extra" if here else "missing"
+        if here and there:
+            kind = "same" if here == there else "turned"
         start, end = next(iter(here)) if len(here) == 1 else (a, b)
         wide = {"linewidth": 0.4 + 3 * confidence[pair]} if here and pair in confidence else {}
         _draw_edge(axes, places, start, end, arrow=len(here) == 1, **EDGES[kind] | wide)
@@ -138,29 +142,19 @@ def _draw_edges(axes, graph, reference, places, confidence) -> set[str]:
     return kinds
 
 
-def _kind(here, there) -> str:
-    if here == there:
-        return "same"
-    if not here:
-        return "missing"
-    return "turned" if there else "extra"
-
-
 def _draw_edge(axes, places, start, end, *, arrow, **line):
-    bend = layout.least_bend(places, start, end)
-    way = layout.way_between(places[start], places[end], bend)
-    free = way[~layout.is_inside(way, places, (start, end)).any(axis=0)]
+    bend, way = layout.least_bend(places, start, end), layout.free_way(places, start, end)
     head = "-|>,head_length=4.6,head_width=2.3" if arrow else "-"
     line |= dict(arrowstyle=head, shrinkA=0, shrinkB=1 if arrow else 0, mutation_scale=1.6)
     line |= dict(connectionstyle=f"arc3,rad={bend}", zorder=1 if line["color"] == GREY else 2)
-    axes.add_patch(FancyArrowPatch(free[0], free[-1], **line))
+    axes.add_patch(FancyArrowPatch(way[0], way[-1], **line))
 
 
-def _explain_edges(figure, kinds):
-    words = {"extra": "extra edge", "turned": "direction differs", "missing": "missing edge"}
-    lines = [Line2D([], [], label=text, **EDGES[k]) for k, text in words.items() if k in kinds]
+def _explain(figure, looks, place):
+    """What lines of each look stand for."""
+    lines = [Line2D([], [], label=text, **look) for text, look in looks.items()]
     if lines:
-        figure.legend(handles=lines, loc="lower center", ncols=len(lines), handlelength=3)
+        figure.legend(handles=lines, loc=place, ncols=len(lines), handlelength=3)
 
 
 RIGHT: dict[str, Any] = {"color": BLACK, "linewidth": 1.6, "linestyle": "-"}
@@ -193,19 +187,16 @@ def sure_arrows(
     figure, axes = subplots(size=tuple(high - low + (0, 0.4)))
     axes.set_axis_off()
     axes.set(aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    for start, end in (sorted(pair) for pair in truth.skeleton - graph.skeleton):
+    for start, end in map(sorted, truth.skeleton - graph.skeleton):
         if {start, end} <= {*part}:
             _draw_edge(axes, places, start, end, arrow=False, **EDGES["missing"])
-    for a, b in graph.edges:
-        start, end = graph.variables[a], graph.variables[b]
-        if {start, end} <= {*part}:
-            arrow = (start, end) in graph.arrows
-            true = (start, end) in truth.arrows if arrow else {start, end} in truth.skeleton
-            dark = 0.2 + 0.8 * shares[start, end] ** 2 if arrow else 1.0
-            look = (RIGHT if true else WRONG) | {"alpha": dark, "arrow": arrow}
-            _draw_edge(axes, places, start, end, **look)
+    for ends in ((graph.variables[a], graph.variables[b]) for a, b in graph.edges):
+        if {*ends} <= {*part}:
+            arrow = ends in graph.arrows
+            true = ends in truth.arrows if arrow else {*ends} in truth.skeleton
+            dark = 0.2 + 0.8 * shares[ends] ** 2 if arrow else 1.0
+            _draw_edge(axes, places, *ends, arrow=arrow, alpha=dark, **(RIGHT if true else WRONG))
     _draw_nodes(axes, places)
     looks = {"right": RIGHT, "wrong": WRONG, "missing edge": EDGES["missing"]}
-    lines = [Line2D([], [], label=name, **look) for name, look in looks.items()]
-    figure.legend(handles=lines, loc="outside lower center", ncols=3, handlelength=3)
+    _explain(figure, looks, "outside lower center")
     return figure

@@ -44,18 +44,26 @@ def turning_test(
     figure, axes = style.subplots(size=(6.0, 3.6), layout="tight")
     ranks = np.arange(1, len(values) + 1)
     axes.plot(values, ranks, "o", color=BLUE, markerfacecolor="white", ms=4.5, mew=0.9)
+    axes.set(xscale="log", xlabel="$|z|$ (no unit, log scale)", ylabel="tests of the run, sorted")
     rank = 1 + np.searchsorted(values, turning[0])
     axes.plot(turning[0], rank, "D", color=VERMILLION, ms=7)
-    axes.set_xscale("log")
     _shade_separated(axes, critical)
     for word, side in (("separated ", "right"), (" dependent", "left")):
         over = axes.get_xaxis_transform()
         axes.text(critical, 1.01, word, ha=side, va="bottom", fontsize=9.5, transform=over)
-    axes.set(xlabel="$|z|$ (no unit, log scale)", ylabel="tests of the run, sorted")
-    zoomed = axes.inset_axes((0.05, 0.58, 0.4, 0.24), facecolor="white", title=label)
-    _zoom(zoomed, turning, critical)
     arrow = dict(arrowstyle="-", color=VERMILLION, shrinkB=5, linewidth=0.9)
     axes.annotate("", (turning[0], rank), (0.3, 0.5), "data", "axes fraction", arrow)
+    zoomed = axes.inset_axes((0.05, 0.58, 0.4, 0.24), facecolor="white", title=label)
+    for value, word, marker, ms in zip(turning, ("before", "after"), "DX", (6, 7), strict=True):
+        zoomed.plot(value, 0, marker, color=VERMILLION, ms=ms)
+        zoomed.text(value, 0.35, word, ha="center", fontsize=9)
+    ends = [(value, 0) for value in turning[::-1]]
+    zoomed.annotate("", *ends, arrowprops=dict(arrowstyle="->", color=VERMILLION))
+    reach = 1.6 * max(abs(value - critical) for value in turning)
+    zoomed.set(xlim=(critical - reach, critical + reach), ylim=(-1, 1), yticks=[])
+    _shade_separated(zoomed, critical)
+    zoomed.set_xticks(turning, [f"{value:.3f}" for value in turning], fontsize=9)
+    zoomed.spines[:].set(visible=True, color=GREY)
     return figure
 
 
@@ -64,20 +72,6 @@ def _shade_separated(axes, critical):
     axes.axvspan(low, critical, color="#EDEDED", zorder=0, linewidth=0)
     axes.axvline(critical, color=BLACK, linestyle="--", linewidth=1)
     axes.set_xlim(low, high)
-
-
-def _zoom(axes, turning, critical):
-    before, after = turning
-    reach = 1.6 * max(abs(before - critical), abs(after - critical))
-    axes.annotate("", (after, 0), (before, 0), arrowprops=dict(arrowstyle="->", color=VERMILLION))
-    axes.plot(before, 0, "D", color=VERMILLION, ms=6)
-    axes.plot(after, 0, "X", color=VERMILLION, ms=7)
-    for value, word in ((before, "before"), (after, "after")):
-        axes.text(value, 0.35, word, ha="center", fontsize=9)
-    axes.set(xlim=(critical - reach, critical + reach), ylim=(-1, 1), yticks=[])
-    _shade_separated(axes, critical)
-    axes.set_xticks([before, after], [f"{before:.3f}", f"{after:.3f}"], fontsize=9)
-    axes.spines[:].set(visible=True, color=GREY)
 
 
 def noise_and_price(
@@ -105,8 +99,7 @@ def noise_and_price(
     top = figure.add_subplot(grid[0, 0])
     for (name, density), (color, line, _) in zip(densities.items(), SERIES, strict=False):
         top.plot(outputs, density, line, color=color, label=name)
-    top.set(ylabel="density", title="One noisy answer")
-    top.set_ylim(0, 1.5 * np.max(list(densities.values())))
+    top.set(ylabel="density", title="One noisy answer", ylim=(0, 1.5 * top.dataLim.y1))
     top.legend(loc="upper center", fontsize=9)
     low = figure.add_subplot(grid[1, 0], sharex=top)
     first, second = map(np.asarray, densities.values())
@@ -125,8 +118,8 @@ def _accountants(axes, tests, spent):
     colors, markers = (GREY, VERMILLION, PURPLE, BLUE, BLACK), ("s", "^", "D", "o", "")
     dashes: Any = ("--", "-.", ":", "-", (0, (6, 2)))
     for named, color, line, marker in zip(spent.items(), colors, dashes, markers, strict=False):
-        look: dict[str, Any] = dict(color=color, linestyle=line, marker=marker, ms=4, markevery=5)
-        axes.plot(tests, named[1], label=named[0], **look)
+        name, epsilons = named
+        axes.plot(tests, epsilons, c=color, ls=line, marker=marker, ms=4, markevery=5, label=name)
     axes.set(xscale="log", yscale="log", title="Many noisy answers")
     axes.set(xlabel="answers (log scale)", ylabel=r"$\varepsilon$ spent (log scale)")
     axes.legend(loc="upper left")
@@ -220,8 +213,8 @@ def change_against_claim(
     title : str
         What the replaced record did.
     ratios : mapping of str to mapping of str to float
-        From a group of claims, at most two, to the ratio of each: the change that was seen over the
-        sensitivity that is claimed.
+        From each of two groups of claims to the ratio of each: the change that was seen over the
+        sensitivity that is claimed. Those of the second group are written beside its points.
 
     Returns
     -------
@@ -233,55 +226,48 @@ def change_against_claim(
     _draw_tables(top, before, after)
     top.suptitle(title, fontsize=10.5)
     axes = bottom.subplots()
-    rows = [(group, *row) for group, named in ratios.items() for row in named.items()]
-    styles = dict(zip(ratios, ((BLUE, "o"), (VERMILLION, "D")), strict=False))
-    places = np.arange(len(rows))[::-1]
-    for place, (group, _, ratio) in zip(places, rows, strict=True):
-        color, marker = styles[group]
-        axes.plot(ratio, place, marker, color=color, ms=5, label=group)
-        axes.plot([1, ratio], [place, place], color=color, linewidth=1.2)
-        if group != rows[0][0]:
-            text = f"{ratio:,.1f}" if ratio < 10 else f"{ratio:,.0f}"
-            away, side = ((8, 0), "left") if ratio >= 1 else ((-8, 0), "right")
-            beside: Any = dict(xytext=away, textcoords="offset points", ha=side, va="center")
-            axes.annotate(text, (ratio, place), **beside)
+    names = [name for named in ratios.values() for name in named]
+    looks = (BLUE, "o"), (VERMILLION, "D")
+    for (group, named), (color, marker) in zip(ratios.items(), looks, strict=True):
+        places = [-names.index(name) for name in named]
+        axes.hlines(places, 1, list(named.values()), color=color, linewidth=1.2)
+        axes.plot(list(named.values()), places, marker, color=color, ms=5, label=group)
+    for place, ratio in zip(places, named.values(), strict=True):
+        text = f"{ratio:,.1f}" if ratio < 10 else f"{ratio:,.0f}"
+        away, side = ((8, 0), "left") if ratio >= 1 else ((-8, 0), "right")
+        beside: Any = dict(textcoords="offset points", ha=side, va="center")
+        axes.annotate(text, (ratio, place), away, **beside)
     axes.axvline(1, color=BLACK, linewidth=0.9)
-    axes.axhline(len(rows) - len(ratios[rows[0][0]]) - 0.5, color=GREY, linewidth=0.6)
-    axes.set_yticks(places, [name for _, name, _ in rows], fontsize=9.5)
+    axes.axhline(places[0] + 0.5, color=GREY, linewidth=0.6)
+    axes.set_yticks(-np.arange(len(names)), names, fontsize=9.5)
     axes.set(xscale="log", xlim=(0.02, 4e4), xlabel="change / claimed sensitivity")
-    handles = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
-    axes.legend(handles.values(), handles, loc="upper right")
+    axes.legend(loc="upper right")
     return figure
 
 
 def _draw_tables(figure, before, after):
-    """The records that two tables share, one grid for each stratum, and the replaced one."""
+    """The records that two tables share, one grid for each stratum, and the replaced one.
+
+    An arrow leads from the cell that loses a record to the cell that gains one.
+    """
     shared = np.minimum(before, after)
     wide, tall, strata = shared.shape
-    row = figure.subplots(1, strata, squeeze=False)
-    for stratum, axes in enumerate(row[0]):
-        axes.imshow(np.sign(shared[:, :, stratum]).T, cmap="Greys", vmin=0, vmax=5, origin="lower")
+    (row,) = figure.subplots(1, strata, squeeze=False)
+    for stratum, axes in enumerate(row):
+        cells = axes.pcolormesh(range(wide), range(tall), np.sign(shared[:, :, stratum]).T)
+        cells.set(cmap="Greys", clim=(0, 5), edgecolor="#C8C8C8", linewidth=0.8)
         for x, y in np.argwhere(shared[:, :, stratum]):
             below = 0.31 * (before[x, y, stratum] != after[x, y, stratum])  # not on the mark
             count = f"{shared[x, y, stratum]:,}"
             axes.text(x, y - below, count, ha="center", va="center", fontsize=9.5)
-        axes.set(xticks=range(wide), yticks=range(tall), xlabel="level of $x$")
-        axes.set_xticks(np.arange(wide + 1) - 0.5, minor=True)
-        axes.set_yticks(np.arange(tall + 1) - 0.5, minor=True)
-        axes.grid(which="minor", color="#C8C8C8", linewidth=0.8)
-        axes.tick_params(which="both", length=0)
+        axes.set(xticks=range(wide), yticks=range(tall), xlabel="level of $x$", aspect="equal")
+        axes.tick_params(length=0)
         axes.set_title(f"stratum {stratum}" if strata > 1 else "")
-    row[0][0].set_ylabel("level of $y$")
-    _arrow_of_the_record(figure, row[0], before - after)
-
-
-def _arrow_of_the_record(figure, row, lost):
-    """From the cell that loses a record to the cell that gains one."""
-    places = [np.argwhere(lost == change)[0] for change in (1, -1)]
+    row[0].set_ylabel("level of $y$")
+    places = [np.argwhere(before - after == change)[0] for change in (1, -1)]
     marks = ("o", "white", "the record before"), ("D", VERMILLION, "and after")
-    for (x, y, stratum), (marker, fill, label) in zip(places, marks, strict=True):
-        look = dict(color=VERMILLION, markerfacecolor=fill, ms=9, mew=1.8, label=label)
-        row[stratum].plot(x, y, marker, **look)
+    for (x, y, stratum), (marker, mfc, label) in zip(places, marks, strict=True):
+        row[stratum].plot(x, y, marker, c=VERMILLION, mfc=mfc, ms=9, mew=1.8, label=label)
     (x, y, stratum), (u, v, other) = places
     ends: Any = dict(axesA=row[stratum], axesB=row[other], coordsA="data", coordsB="data")
     way: Any = dict(connectionstyle="arc3,rad=-0.12", arrowstyle="-|>", shrinkA=7, shrinkB=7)
@@ -306,13 +292,13 @@ def stratum_weights(rows: Curves, notes: Sequence[str]) -> Figure:
     """
     figure, axes = style.subplots(size=(6.4, 0.55 * len(rows) + 1.2), layout="tight")
     fills = ((BLUE, ""), ("#D9D9D9", "//"), ("white", "xx"))
-    weights = np.array(list(rows.values()), float)
-    ends, places = weights.cumsum(axis=1), np.arange(len(rows))[::-1]
-    for stratum, (color, hatch) in enumerate(fills[: weights.shape[1]]):
-        wide, name = weights[:, stratum], f"stratum {stratum}"
-        bars: Any = dict(color=color, hatch=hatch, edgecolor=BLACK, linewidth=0.7, label=name)
-        axes.barh(places, wide, 0.55, left=ends[:, stratum] - wide, **bars)
-    for place, end, note in zip(places, ends[:, -1], notes, strict=True):
+    ends, places = np.zeros(len(rows)), np.arange(len(rows))[::-1]
+    for stratum, weights in enumerate(zip(*rows.values(), strict=True)):
+        color, hatch = fills[stratum]
+        bars = axes.barh(places, weights, 0.55, ends, color=color, hatch=hatch, ec=BLACK, lw=0.7)
+        bars.set_label(f"stratum {stratum}")
+        ends += weights
+    for place, end, note in zip(places, ends, notes, strict=True):
         axes.annotate(note, (end, place), (6, 0), textcoords="offset points", va="center")
     axes.set_yticks(places, list(rows))
     axes.set(xlabel="weight $w(n_i)$ in the statistic (no unit)", xlim=(0, 1.5 * ends.max()))
@@ -338,8 +324,7 @@ def margins(distances: Curves, noise: float) -> Figure:
     axes.axvspan(-noise, noise, color="#E4E4E4", linewidth=0, label="noise scale")
     axes.axvline(0, color=GREY, linewidth=0.8)
     for (name, values), (color, line, _) in zip(distances.items(), SERIES, strict=False):
-        rank = np.linspace(0, 1, len(values))
-        axes.plot(np.sort(values), rank, color=color, linestyle=line, label=name)
+        axes.plot(np.sort(values), np.linspace(0, 1, len(values)), line, color=color, label=name)
     axes.set_xscale("symlog", linthresh=10)
     axes.set(xlabel="distance from threshold / sensitivity", ylabel="fraction of pairs below")
     axes.legend(loc="upper left")
@@ -361,7 +346,7 @@ def rounds(noise: Curves, queries: Sequence[float]) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure, row = style.subplots(1, len(noise), size=(6.5, 3.6), sharey=True)
+    figure, row = style.panels(len(noise), 6.5, 3.6, ylabel="value / sensitivity", sharey=True)
     for axes, (title, (threshold, *rest)) in zip(row, noise.items(), strict=True):
         asked = [query + extra for query, extra in zip(queries, rest, strict=False)]
         fired = next((k for k, seen in enumerate(asked) if seen >= threshold), None)
@@ -375,12 +360,11 @@ def rounds(noise: Curves, queries: Sequence[float]) -> Figure:
         answer = "nothing"
         if fired is not None:
             examined = queries[fired] + rest[fired + 1]
-            look: dict[str, Any] = dict(marker="D", color=GREEN, mfc="white", ms=7, mew=1.6)
-            axes.plot(fired + 1.25, examined, linestyle="", label="examination", **look)
+            (mark,) = axes.plot(fired + 1.25, examined, "D", color=GREEN, ms=7, label="examination")
+            mark.set(markerfacecolor="white", markeredgewidth=1.6)
             answer = f"query {fired + 1}" if examined >= 0 else answer
         axes.set(title=f"{title}, told: {answer}", xlabel="query", xticks=places)
         axes.set_xlim(0.5, len(queries) + 0.5)
-    row[0].set_ylabel("value / sensitivity")
     style.legend(figure, ncols=4, handlelength=2)
     return figure
 
@@ -407,16 +391,14 @@ def released_margins(
     figure, axes = style.subplots(size=(6.5, 3.2))
     axes.axvline(0, color=BLACK, linewidth=0.9)
     axes.axvline(exact, color=GREEN, linestyle="--", label="without noise")
-    looks = (BLUE, "o", "right", True), (VERMILLION, "s", "wrong", False)
-    values, count = np.array(margins), len(margins)
-    for color, marker, label, right in looks:
-        rows = np.flatnonzero((values > 0) == right)
-        axes.hlines(rows + 1, 0, values[rows], color=color, linewidth=0.9)
-        if len(rows):
-            axes.plot(values[rows], rows + 1, marker, label=label, color=color, ms=7)
+    values, rows = np.array(margins), np.arange(len(margins)) + 1
+    looks = (BLUE, "o", "right", values > 0), (VERMILLION, "s", "wrong", values <= 0)
+    for color, marker, label, here in looks:
+        axes.hlines(rows[here], 0, values[here], color=color, linewidth=0.9)
+        axes.plot(values[here], rows[here], marker, color=color, ms=7, label=label * any(here))
     reach = 1.15 * max(np.max(np.abs(values)), abs(exact))
-    axes.set(xlim=(-reach, reach), ylim=(count + 0.6, -0.9), xlabel=xlabel, ylabel="release")
-    axes.set_yticks([1, *range(5, count + 1, 5)])
+    axes.set(xlim=(-reach, reach), ylim=(rows[-1] + 0.6, -0.9), xlabel=xlabel, ylabel="release")
+    axes.set_yticks([1, *rows[4::5]])
     for place, ha, text in zip((-reach, reach), ("left", "right"), sides, strict=True):
         axes.text(place, -0.3, text, ha=ha, va="center")
     figure.legend(loc="outside lower center", ncols=3)
@@ -436,15 +418,14 @@ def chances_of_choices(panels: Mapping[str, pd.DataFrame]) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure, row = style.subplots(1, len(panels), size=(6.5, 3.3), sharey=True)
+    figure, row = style.panels(len(panels), 6.5, 3.3, ylabel="probability", sharey=True)
     look: dict[str, Any] = dict(width=0.8, color=["white", BLUE], edgecolor=BLUE, linewidth=0.9)
     for axes, (xlabel, chances) in zip(row, panels.items(), strict=True):
         chances.plot.bar(ax=axes, rot=0, legend=False, **look)
         for bar in axes.containers[0]:
             bar.set_hatch("////")
         axes.set(xlabel=xlabel, ylim=(0, 1))
-    row[0].set_ylabel("probability")
-    figure.legend(*row[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    style.legend(figure, "outside upper center", ncols=2, handlelength=2)
     return figure
 
 
@@ -489,10 +470,9 @@ def channels(named: Mapping[str, np.ndarray], numbers: Mapping[str, Mapping[str,
     top = max(channel.max() for channel in named.values())
     for axes, (name, channel) in zip(grid, named.items(), strict=True):
         image = axes.imshow(channel, cmap="Blues", vmin=0, vmax=top)
-        ends = [0, len(channel) - 1]
-        said = "\n".join(f"{value:.2f}  {what}" for what, value in numbers[name].items())
-        axes.set(title=name, xticks=ends, yticks=ends)
-        axes.set_xlabel(f"report\n{said}", linespacing=1.35)
+        said = [f"{value:.2f}  {what}" for what, value in numbers[name].items()]
+        axes.set(title=name, xticks=[0, len(channel) - 1], yticks=[0, len(channel) - 1])
+        axes.set_xlabel("\n".join(["report", *said]), linespacing=1.35)
         axes.spines[:].set_visible(True)
     figure.colorbar(image, ax=grid, label="probability", shrink=0.5, aspect=20)
     return figure
@@ -520,12 +500,10 @@ def reports(named: Mapping[str, np.ndarray], record: Sequence[int]) -> Figure:
     for panel, (name, table) in zip(row, named.items(), strict=True):
         flat = table.transpose(0, 2, 1, 3).reshape(a * c, b * d)
         image = panel.imshow(flat, cmap="Blues", norm=norm, aspect="auto")
-        for line in range(1, a):
-            panel.axhline(line * c - 0.5, color=GREY, linewidth=0.8)
-        for line in range(1, b):
-            panel.axvline(line * d - 0.5, color=GREY, linewidth=0.8)
-        place = (record[1] * d + record[3], record[0] * c + record[2])
-        panel.plot(*place, marker="o", ms=6, markerfacecolor="none", color=BLACK)
+        panel.hlines(np.arange(c, a * c, c) - 0.5, -0.5, b * d - 0.5, color=GREY, linewidth=0.8)
+        panel.vlines(np.arange(d, b * d, d) - 0.5, -0.5, a * c - 0.5, color=GREY, linewidth=0.8)
+        x, y = record[1] * d + record[3], record[0] * c + record[2]
+        panel.plot(x, y, marker="o", ms=6, markerfacecolor="none", color=BLACK)
         panel.set(title=name, xticks=[], yticks=[], xlabel="variable 2, within it variable 4")
         panel.spines[:].set_visible(True)
     figure.colorbar(image, ax=row, label="probability of the report")

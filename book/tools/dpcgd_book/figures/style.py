@@ -69,14 +69,9 @@ themselves, and never stand in one figure with a system.
 """
 
 
-REFERENCES: dict[str, Look] = {
+BESIDE: dict[str, Look] = {
     **dict.fromkeys(("PC", "best"), (GREY, "--", "")),
     "complete graph": (GREY, ":", ""),
-}
-"""What systems are compared with: search without privacy, and the graph that joins all pairs."""
-
-
-CONSTANTS: dict[str, Look] = {
     **dict.fromkeys(("proved constant", "proved constants", "proved bound"), (BLUE, "-", "o")),
     **dict.fromkeys(("published constant", "published constants"), (VERMILLION, "--", "s")),
     "published bound": (VERMILLION, "--", "s"),
@@ -84,7 +79,10 @@ CONSTANTS: dict[str, Look] = {
     "simulated": (BLUE, "", "o"),
     "looked up": (GREEN, (0, (6, 5)), "D"),
 }
-"""Colour, line style and marker of what a paper's constants give, and of what ours give."""
+"""What systems are compared with: search without privacy, and the graph that joins all pairs.
+
+Below that, what a paper's constants give, and what ours give.
+"""
 
 
 def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -110,7 +108,7 @@ def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     >>> [look["marker"] for look in looks.values()]
     ['D', 'v', '>', 'o']
     """
-    names, known = list(names), LOOKS | REFERENCES | CONSTANTS
+    known = LOOKS | BESIDE
     system_of = {name: _system(name, known) for name in names}
     taken = {known[system][0] for system in system_of.values() if system in known}
     others: dict[str, Look] = {}
@@ -141,21 +139,14 @@ VARIANTS: tuple[tuple[Any, str], ...] = (((0, (5, 1.5)), ">"), ((0, (1, 1.2)), "
 """Line style and marker of a system's second and third variant in one figure."""
 
 
-STYLE: dict[Any, Any] = {
-    "font.size": 10.5,
-    "figure.dpi": 140,
-    "figure.constrained_layout.use": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 10.5,
-    "legend.frameon": False,
-    "legend.fontsize": 9.5,
-    "lines.linewidth": 1.6,
-}
-"""Figures are at most 6.5 inches wide, so that this can be read where they fill a telephone."""
-
-
-matplotlib.rcParams.update(STYLE)
+# figures are at most 6.5 inches wide, so that this can be read where they fill a telephone
+matplotlib.rc("font", size=10.5)
+matplotlib.rc("figure", dpi=140)
+matplotlib.rc("figure.constrained_layout", use=True)
+matplotlib.rc("axes", titlesize=10.5)
+matplotlib.rc("axes.spines", top=False, right=False)
+matplotlib.rc("legend", frameon=False, fontsize=9.5)
+matplotlib.rc("lines", linewidth=1.6)
 
 
 def subplots(

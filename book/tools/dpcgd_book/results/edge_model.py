@@ -58,10 +58,8 @@ def _by_model(data, private) -> dict[str, float]:
         "twice F1": edge_probabilities(release.marginals),
         "pairs F1": edge_probabilities(measure_moments(data, measure, account.rho, clipped=False)),
     }
-    for way, own in likely.items():
-        graph = CPDAG(data.variables, most_likely_edges(own, "f1"))
-        result[way] = graph.skeleton_f1(data.truth)
-    return result
+    graphs = {k: CPDAG(data.variables, most_likely_edges(own, "f1")) for k, own in likely.items()}
+    return result | {way: graph.skeleton_f1(data.truth) for way, graph in graphs.items()}
 
 
 def _by_rules(data, private) -> dict[str, Any]:
@@ -75,8 +73,8 @@ def named_case(
     system: str, network: str, n: int, epsilon: float, delta: float, run: int, seed: int
 ) -> dict[str, Any]:
     """Scores of one system on a network with a name."""
-    private: dict = {"epsilon": epsilon, "delta": delta, "allow_delta": True}
-    private["rng"] = np.random.default_rng([seed, run, 15])
+    rng = np.random.default_rng([seed, run, 15])
+    private = {"epsilon": epsilon, "delta": delta, "allow_delta": True, "rng": rng}
     read = _by_model if system == SYSTEMS[0] else _by_rules
     return read(drawn(network, run, n, seed), private)
 
@@ -86,8 +84,8 @@ def fresh_case(n: int, epsilon: float, delta: float, run: int, seed: int) -> dic
     rng = np.random.default_rng([seed, run, 77])
     data = any_network(int(rng.integers(6, 25)), rng).sample(n, rng=rng)
     private = {"epsilon": epsilon, "delta": delta, "rng": rng}
-    result, by_rules = _by_model(data, private), _by_rules(data, private)
-    return result | {f"table {score}": value for score, value in by_rules.items()}
+    result = _by_model(data, private)
+    return result | {f"table {score}": own for score, own in _by_rules(data, private).items()}
 
 
 def calibration(rows: pd.DataFrame, source: str) -> pd.DataFrame:
@@ -219,36 +217,32 @@ class Runs:
 
     def readings(self) -> pd.DataFrame:
         """F1 of a first reading, what a second one adds, and what is lost from pairs."""
-        names = dict(zip(("seven networks", "larger"), self.groups.values(), strict=True))
-        here = self.read_here
-        rows = {kind: here[here.network.isin(group)] for kind, group in names.items()}
-        worth = {}
+        names = zip(("seven networks", "larger"), self.groups.values(), strict=True)
+        rows = {kind: self.read_here.query("network in @group") for kind, group in names}
+        worth: dict = {}
         for kind, own in (rows | {"random": self.fresh}).items():
-            f1 = own[["once F1", "twice F1", "pairs F1"]].astype(float)
-            more, less = f1["twice F1"] - f1["once F1"], f1["pairs F1"] - f1["twice F1"]
-            worth[kind] = {("read once", ""): f1["once F1"].mean()}
-            for change, values in (("read again", more), ("from pairs", less)):
-                worth[kind][change, "change"] = values.mean()
-                worth[kind][change, "±"] = values.sem()
+            f1 = own[["once F1", "twice F1", "pairs F1"]].astype(float).diff(axis=1)
+            worth[kind] = {("read once", ""): own["once F1"].astype(float).mean()}
+            for change, column in (("read again", "twice F1"), ("from pairs", "pairs F1")):
+                worth[kind][change, "change"] = f1[column].mean()
+                worth[kind][change, "±"] = f1[column].sem()
         return pd.DataFrame(worth).T
 
     def together(self) -> pd.DataFrame:
         """F1 of these runs and of what practitioners use instead, on the same records."""
         others, delta = yardsticks(), self.named.delta.iloc[0]
         table = rows_on_file(stored_folder() / "17_which_one_should_i_use", "table")
-        by_order = table[table.system.isin(("BOSS", "GRaSP"))]
-        parts = [self.named, others[others.delta == delta], by_order]
-        rows = pd.concat([part.dropna(subset="F1") for part in parts])
+        table = table[table.system.isin(("BOSS", "GRaSP"))]
+        rows = pd.concat([self.named, others[others.delta == delta], table]).dropna(subset="F1")
         columns = ["system", "network", "epsilon", "run", "F1"]
         return rows.loc[rows.n == self.n, columns].reset_index(drop=True)
 
     def apart(self, ours: str, other: str, budget: float) -> pd.DataFrame:
         """Difference of mean F1 on each network that both have, and its standard error."""
-        here = self.together()
-        here = here[(here.epsilon == budget) & here.network.isin(self.names)]
-        cells = here.groupby(["system", "network"]).F1
-        mean, error = cells.mean().unstack(), cells.sem().unstack()
-        mean, error = (own.reindex([ours, other]).T for own in (mean, error))
+        cells = self.together().query("epsilon == @budget").groupby(["system", "network"]).F1
+        mean, error = (
+            own.unstack().reindex([ours, other]).T for own in (cells.mean(), cells.sem())
+        )
         others = error[other].fillna(error[ours])  # one run has no spread
         gap = {"mean": mean[ours] - mean[other], "error": np.hypot(error[ours], others)}
         return pd.DataFrame(gap).reindex(self.names).dropna()

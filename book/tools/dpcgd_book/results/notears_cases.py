@@ -39,12 +39,10 @@ def scored(algorithm: Callable, network: str, run: int, n: int, seed: int, **set
     assert release.ledger.spent.epsilon <= most, "the filter's promise"
     edges = release.graph.skeleton
     true = {frozenset(arc) for arc in data.truth.edges}  # type: ignore[union-attr]
-    return {
-        "F1": release.graph.skeleton_f1(data.truth),
-        "arrowhead_F1": release.graph.arrowhead_f1(data.truth),
-        **{"edges": len(edges), "right": len(edges & true)},
-        **{"true": len(true), "wrong": len(edges ^ true)},
-    }
+    result = {"F1": release.graph.skeleton_f1(data.truth)}
+    result["arrowhead_F1"] = release.graph.arrowhead_f1(data.truth)
+    result |= {"edges": len(edges), "right": len(edges & true)}
+    return result | {"true": len(true), "wrong": len(edges ^ true)}
 
 
 def modelled(system: str, budget: str, d: int, arcs: int, run: int, n: int, seed: int) -> dict:

@@ -101,9 +101,8 @@ def standard_errors_apart(
     >>> standard_errors_apart([0.9, 0.9], [[0.7, 0.8, 0.9], [0.8, 0.8, 0.8]], 0.01)
     1.224...
     """
-    variances = [max(usual, float(np.var(values, ddof=1))) for values in stored]
-    counts = [len(values) for values in stored]
-    error = math.sqrt(sum(v * (1 + 1 / k) for v, k in zip(variances, counts, strict=True)))
+    variances = [max(usual, float(np.var(own, ddof=1))) * (1 + 1 / len(own)) for own in stored]
+    error = math.sqrt(sum(variances))
     apart = math.fsum(f - np.mean(values) for f, values in zip(fresh, stored, strict=True))
     if abs(apart) < 1e-6 * max([1, *map(abs, fresh)]):  # the file has six digits
         return 0.0
@@ -191,8 +190,7 @@ class FullResults:
             return self._made_anew(name, task, cases, compare)
         kept = _on_file(stored_folder() / self.chapter, name, cases)
         if kept is None:
-            self.complete = False
-            few = list(few)
+            self.complete, few = False, list(few)
             self._told[name] = f"{_runs(few)} of each in this build"
             return pd.DataFrame(sweep(task, few))
         if repeat:
@@ -201,8 +199,7 @@ class FullResults:
         self._compare(name, task, kept, _cell(cases[0]), compare, again)
         date = made_of(stored_folder() / self.chapter)[name]["date"]
         since = f"{_runs(cases)} of each, on file since {date}; {again} cells were run again"
-        from_seeds = f", {repeat} runs repeated from their seeds" if repeat else ""
-        self._told[name] = since + from_seeds
+        self._told[name] = since + f", {repeat} runs repeated from their seeds" * bool(repeat)
         return kept
 
     def kept(
@@ -254,7 +251,9 @@ class FullResults:
         rows = rows[telling(rows, cell, compare)]
         rng = np.random.default_rng([self.seed, zlib.crc32(name.encode()), 1])
         chosen = rng.choice(len(rows), min(repeat, len(rows)), replace=False)
-        repeated = repeats(task, rows.iloc[chosen], keys, _varying(rows, cell, compare, but))
+        others = rows.columns.difference([*cell, "run", "seed", compare, *but], sort=False)
+        varying = others[by_cell(rows, cell)[list(others)].nunique().max() > 1]
+        repeated = repeats(task, rows.iloc[chosen], keys, [compare, *varying])
         off = repeated[~repeated["same"]].drop(columns="same").to_dict("records")
         assert len(off) <= len(repeated) // STRAY, (
             f"{self.chapter}, {name}: {len(off)} of {len(repeated)} runs repeated from their seeds "
@@ -282,13 +281,6 @@ class FullResults:
 def _cell(keys) -> list[str]:
     """The keys in which the runs of a cell are alike."""
     return [key for key in keys if key not in ("run", "seed")]
-
-
-def _varying(rows, cell, compare, but) -> list[str]:
-    """The compared result, and all others that differ between runs of a cell."""
-    others = rows.columns.difference([*cell, "run", "seed", compare, *but], sort=False)
-    cells = by_cell(rows, cell)
-    return [compare, *(name for name in others if cells[name].nunique().max() > 1)]
 
 
 def _key(values):
@@ -323,18 +315,15 @@ def keep(
     """
     folder.mkdir(parents=True, exist_ok=True)
     fixed = {k: v for k, v in cases[0].items() if k != "run" and len(set(rows[k])) == 1}
-    rounded = _rounded(rows.drop(columns=[*fixed]))
+    # numbers of six digits, and types that follow from what a whole column holds
+    text = io.StringIO(rows.drop(columns=[*fixed]).to_csv(index=False, float_format="%.6g"))
+    rounded = pd.read_csv(text, keep_default_na=False, na_values=[""], low_memory=False)
     rounded.to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
-    about = {
-        **origin(made_by, versions),
-        "runs": _runs(cases),
-        "settings": fixed,
-        "cell": [key for key in _cell(cases[0]) if key not in fixed],
-        "compare": compare,
-    }
-    about |= {"columns": dict(columns)} if columns else {}
-    text = json.dumps(made_of(folder) | {name: about}, indent=1, sort_keys=True)
-    (folder / "made.json").write_text(text + "\n")
+    about = origin(made_by, versions) | {"runs": _runs(cases), "settings": fixed}
+    about["cell"] = [key for key in _cell(cases[0]) if key not in fixed]
+    about |= {"compare": compare} | ({"columns": dict(columns)} if columns else {})
+    made = json.dumps(made_of(folder) | {name: about}, indent=1, sort_keys=True)
+    (folder / "made.json").write_text(made + "\n")
 
 
 def origin(made_by: str, versions: Mapping[str, str] | None = None) -> dict:
@@ -342,12 +331,6 @@ def origin(made_by: str, versions: Mapping[str, str] | None = None) -> dict:
     packages = {package: version(package) for package in ("dpcgd", "numpy", "scipy")}
     known = {"python": platform.python_version(), **packages, **(versions or {})}
     return {"made_by": made_by, "date": datetime.now(UTC).date().isoformat(), "versions": known}
-
-
-def _rounded(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with numbers of six digits, and types that follow from what a whole column holds."""
-    text = io.StringIO(rows.to_csv(index=False, float_format="%.6g"))
-    return pd.read_csv(text, keep_default_na=False, na_values=[""], low_memory=False)
 
 
 def rows_on_file(folder: Path, name: str) -> pd.DataFrame:

@@ -95,8 +95,7 @@ def sweep(
     >>> sweep(lambda x: {"square": x * x}, [{"x": 2}, {"x": 3}])
     [{'x': 2, 'square': 4}, {'x': 3, 'square': 9}]
     """
-    cases = list(cases)
-    name = name or getattr(task, "__name__", "<lambda>")
+    cases, name = list(cases), name or getattr(task, "__name__", "<lambda>")
     if path and name == "<lambda>":
         raise ValueError(f"{path} may hold several sweeps; give this one a name")
     failed: list[_Outcome] = []
@@ -112,7 +111,11 @@ def sweep(
                 file.execute("REPLACE INTO finished VALUES (?, ?, ?, ?)", row)
                 results |= [row[2:]]
     if failed:
-        raise _failure(failed, len(left), path)
+        kept = f"; those that did not are in {path}, so only these are tried again" if path else ""
+        about = f"the first, {failed[0].case}, with {failed[0].error}{kept}"
+        error = RuntimeError(f"{len(failed)} of {len(left)} cases failed, {about}")
+        error.add_note(failed[0].trace)
+        raise error
     return [{**case, **json.loads(results[_text(case)])} for case in cases]
 
 
@@ -187,15 +190,6 @@ def _on_cluster(run, cases, address) -> Iterator[_Outcome]:
 
 def _in_a_line(error) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())
-
-
-def _failure(failed, tried, path) -> RuntimeError:
-    first = failed[0]
-    kept = f"; those that did not are in {path}, so only these are tried again" if path else ""
-    about = f"the first, {first.case}, with {first.error}{kept}"
-    error = RuntimeError(f"{len(failed)} of {tried} cases failed, {about}")
-    error.add_note(first.trace)
-    return error
 
 
 def _text(case: dict) -> str:
