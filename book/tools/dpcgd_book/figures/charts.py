@@ -47,9 +47,9 @@ def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) ->
 
 
 def curves(
-    lines: Mapping[str, Mapping[str, tuple[Sequence[float], ...]]],
+    lines: Mapping[str, Mapping[str, tuple[Sequence[float], ...] | pd.Series]],
     *,
-    xlabels: Sequence[str],
+    xlabels: Sequence[str] = (),
     ylabel: str,
     log: str = "xy",
     points: Collection[str] = (),
@@ -64,10 +64,11 @@ def curves(
 
     Parameters
     ----------
-    lines : mapping of str to mapping of str to (x, y) or (x, y, error)
+    lines : mapping of str to mapping of str to (x, y), (x, y, error) or Series
         From a panel's title to its curves by name, at most four besides the systems of the book.
-        An error is drawn as a bar up and down.
-    xlabels : sequence of str
+        An error is drawn as a bar up and down. A Series is drawn over its index; a table is a panel
+        of its columns. Without `xlabels`, from a panel's horizontal label.
+    xlabels : sequence of str, optional
         One for each panel.
     ylabel : str
     log : str
@@ -97,7 +98,9 @@ def curves(
     foot = 0.22 * -(-len(shown) // columns)
     tall = 3.5 if len(lines) == 1 else 2.7
     figure, grid = style.panels(len(lines), wide, tall, foot=foot, ylabel=ylabel)
-    for axes, (title, named), xlabel in zip(grid, lines.items(), xlabels, strict=False):
+    titles = lines if xlabels else [""] * len(lines)
+    panels = zip(grid, titles, lines.values(), xlabels or lines, strict=False)
+    for axes, title, named, xlabel in panels:
         if span:
             axes.axvspan(*span, color="#EEEEEE", linewidth=0, zorder=0)
         for name, height in levels.items():
@@ -106,7 +109,7 @@ def curves(
             look = dict(looks[name], markerfacecolor="white", ms=5, label=name)
             if name in points:
                 look["linestyle"] = ""
-            _curve(axes, curve, look, bands, aside ** (place - (len(named) - 1) / 2))
+            _curve(axes, curve, look, bands, aside ** (place - (len(named.keys()) - 1) / 2))
         for (name, x), dash in zip(crossings.items(), cycle((":", "--", "-.", "-")), strict=False):
             axes.axvline(x, color=GREY, linestyle=dash, linewidth=1.1, label=name, zorder=0)
         scales = {f"{side}scale": "log" for side in log}
@@ -117,7 +120,7 @@ def curves(
 
 
 def _curve(axes, curve, look, bands, aside):
-    x, y, *error = curve
+    x, y, *error = (curve.index, curve) if isinstance(curve, pd.Series) else curve
     x = np.asarray(x) * aside
     if look["linestyle"] != "" and (len(x) > 12 or len(x) < 3):  # dense, or a level line
         look["marker"] = ""
@@ -135,9 +138,9 @@ def _legend_columns(names, inches) -> int:
 
 
 def rows(
-    series: Mapping[str, Mapping[str, Mapping[str, tuple[float, ...]]]],
+    series: Mapping[str, Mapping[str, Mapping[str, float | tuple[float, ...]]]],
     *,
-    xlabels: Sequence[str],
+    xlabels: Sequence[str] = (),
     line: tuple[str, float] = ("", 0.0),
     dots: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
     better: str = "",
@@ -147,12 +150,12 @@ def rows(
 
     Parameters
     ----------
-    series : mapping of str to mapping of str to mapping of str to tuple
+    series : mapping of str to mapping of str to mapping of str to float or tuple
         From a panel to its series, at most two, to the rows from top to bottom. The first series
-        of the first panel has all rows. A row is (number,), (number, error) or, with the ends of
+        of the first panel has all rows. A row is a number, (number, error) or, with the ends of
         its bar, (number, low, high).
-    xlabels : sequence of str
-        One for each panel.
+    xlabels : sequence of str, optional
+        One for each panel; the panels' names unless given.
     line : (str, float)
         The name and the place of an upright line.
     dots : mapping of str to mapping of str to sequence of float, optional
@@ -171,12 +174,13 @@ def rows(
     tall = 0.33 * len(names) + 1.2
     looks = ((0.13, "o", BLUE), (-0.13, "D", VERMILLION))
     figure, grid = style.panels(len(series), 6.5, tall, sharey=True)
-    for axes, (panel, named), xlabel in zip(grid, series.items(), xlabels, strict=True):
+    panels = zip(grid, series.items(), xlabels or series, strict=True)
+    for axes, (panel, named), xlabel in panels:
         for name, numbers in (dots or {}).get(panel, {}).items():
             axes.plot(numbers, [places[name]] * len(numbers), "o", color=GREY, ms=3.5, mfc="white")
         for (aside, fmt, color), (label, values) in zip(looks, named.items(), strict=False):
             y = [places[name] + aside * (len(named) - 1) for name in values]
-            number, *error = zip(*values.values(), strict=True)
+            number, *error = zip(*map(np.atleast_1d, values.values()), strict=True)
             bars = np.abs(np.subtract(error, number)) if len(error) == 2 else None
             bars = 2 * np.array(error[0]) if len(error) == 1 else bars
             axes.errorbar(number, y, None, bars, fmt, color=color, ms=5, capsize=2, label=label)
