@@ -46,9 +46,9 @@ def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) ->
 
 
 def curves(
-    lines: Mapping[str, Mapping[str, tuple[Sequence[float], ...]]],
+    lines: Mapping[str, Mapping[str, tuple[Sequence[float], ...] | pd.Series]],
     *,
-    xlabels: Sequence[str],
+    xlabels: Sequence[str] = (),
     ylabel: str,
     log: str = "xy",
     points: Collection[str] = (),
@@ -63,10 +63,11 @@ def curves(
 
     Parameters
     ----------
-    lines : mapping of str to mapping of str to (x, y) or (x, y, error)
+    lines : mapping of str to mapping of str to (x, y), (x, y, error) or Series
         From a panel's title to its curves by name, at most four besides the systems of the book.
-        An error is drawn as a bar up and down.
-    xlabels : sequence of str
+        An error is drawn as a bar up and down. A Series is drawn over its index; a table is a panel
+        of its columns. Without `xlabels`, from a panel's horizontal label.
+    xlabels : sequence of str, optional
         One for each panel.
     ylabel : str
     log : str
@@ -95,7 +96,9 @@ def curves(
     columns = _legend_columns(shown, wide)
     foot = 0.22 * -(-len(shown) // columns)
     figure, grid = style.panels(len(lines), wide, tall, foot=foot, ylabel=ylabel)
-    for axes, (title, named), xlabel in zip(grid, lines.items(), xlabels, strict=False):
+    titles = lines if xlabels else [""] * len(lines)
+    panels = zip(grid, titles, lines.values(), xlabels or lines, strict=False)
+    for axes, title, named, xlabel in panels:
         if span:
             axes.axvspan(*span, color="#EEEEEE", linewidth=0, zorder=0)
         for name, height in levels.items():
@@ -103,7 +106,7 @@ def curves(
         for place, (name, curve) in enumerate(named.items()):
             look = looks[name] | {"markerfacecolor": "white", "ms": 5, "label": name}
             look |= {"linestyle": ""} if name in points else {}
-            _curve(axes, curve, look, bands, aside ** (place - (len(named) - 1) / 2))
+            _curve(axes, curve, look, bands, aside ** (place - (len(named.keys()) - 1) / 2))
         for (name, x), dash in zip(crossings.items(), cycle((":", "--", "-.", "-")), strict=False):
             axes.axvline(x, color=GREY, linestyle=dash, linewidth=1.1, label=name, zorder=0)
         axes.set(title=title, xlabel=xlabel, **{f"{side}scale": "log" for side in log}, ylim=limits)
@@ -133,7 +136,7 @@ def panel(
 
 
 def _curve(axes, curve, look, bands, aside):
-    x, y, *error = curve
+    x, y, *error = (curve.index, curve) if isinstance(curve, pd.Series) else curve
     x = np.asarray(x) * aside
     if look["linestyle"] != "" and (len(x) > 12 or len(x) < 3):  # dense, or a level line
         look["marker"] = ""
@@ -151,9 +154,9 @@ def _legend_columns(names, inches) -> int:
 
 
 def rows(
-    series: Mapping[str, Mapping[str, Mapping[str, tuple[float, ...]]]],
+    series: Mapping[str, Mapping[str, Mapping[str, float | tuple[float, ...]]]],
     *,
-    xlabels: Sequence[str],
+    xlabels: Sequence[str] = (),
     line: tuple[str, float] = ("", 0.0),
     dots: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
     better: str = "",
@@ -163,12 +166,12 @@ def rows(
 
     Parameters
     ----------
-    series : mapping of str to mapping of str to mapping of str to tuple
+    series : mapping of str to mapping of str to mapping of str to float or tuple
         From a panel to its series, at most two, to the rows from top to bottom. The first series
-        of the first panel has all rows. A row is (number,), (number, error) or, with the ends of
+        of the first panel has all rows. A row is a number, (number, error) or, with the ends of
         its bar, (number, low, high); if an end is infinite, it says that nothing is identified.
-    xlabels : sequence of str
-        One for each panel.
+    xlabels : sequence of str, optional
+        One for each panel; the panels' names unless given.
     line : (str, float)
         The name and the place of an upright line.
     dots : mapping of str to mapping of str to sequence of float, optional
@@ -186,12 +189,13 @@ def rows(
     places = {name: -place for place, name in enumerate(first)}
     looks = ((0.13, "o", BLUE), (-0.13, "D", VERMILLION))
     figure, grid = style.panels(len(series), 6.5, 0.33 * len(first) + 1.2, sharey=True)
-    for axes, (panel, named), xlabel in zip(grid, series.items(), xlabels, strict=True):
+    panels = zip(grid, series.items(), xlabels or series, strict=True)
+    for axes, (panel, named), xlabel in panels:
         for name, numbers in (dots or {}).get(panel, {}).items():
             axes.plot(numbers, [places[name]] * len(numbers), "o", color=GREY, ms=3.5, mfc="white")
         for (aside, fmt, color), (label, values) in zip(looks, named.items(), strict=False):
             y = [places[name] + aside * (len(named) - 1) for name in values]
-            number, *error = np.transpose([*values.values()])
+            number, *error = np.transpose([*map(np.atleast_1d, values.values())])
             bars = np.abs(np.subtract(error, number)) if len(error) == 2 else None
             bars = 2 * error[0] if len(error) == 1 else bars
             endless = np.isinf(error).any(axis=0)

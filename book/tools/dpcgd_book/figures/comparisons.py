@@ -13,6 +13,7 @@ from matplotlib.patches import Patch, Rectangle
 from dpcgd.tables.plan import Plan
 from dpcgd_book.figures import charts, style
 from dpcgd_book.figures.style import BLACK, BLUE, GREY, ORANGE, SERIES
+from dpcgd_book.results.graph_scores import Paired
 
 __all__ = ["NOBODY", "by_level", "difference_by_budget", "grid", "growth", "least_epsilon"]
 __all__ += ["map_of_wins", "one_look", "plan", "schedules", "seconds_by_system", "staircase"]
@@ -23,7 +24,7 @@ Curves = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
 
 def difference_by_budget(
-    paired: Mapping[float, Mapping[str, float]],
+    paired: Mapping[float, Paired],
     by_network: pd.DataFrame,
     *,
     ahead: tuple[str, str] = ("EM-PC ahead", "Priv-PC ahead"),
@@ -32,8 +33,8 @@ def difference_by_budget(
 
     Parameters
     ----------
-    paired : mapping of float to mapping
-        From the guaranteed epsilon to ``difference`` and ``error``, in F1.
+    paired : mapping of float to Paired
+        From the guaranteed epsilon to the difference in F1.
     by_network : DataFrame
         The difference of each network: a row for each epsilon, a column for each network.
     ahead : (str, str)
@@ -45,7 +46,7 @@ def difference_by_budget(
     """
     figure, axes = style.subplots(size=(6.5, 3.6))
     budgets = list(paired)
-    mean, error = np.array([[p["difference"], 2 * p["error"]] for p in paired.values()]).T
+    mean, error = np.array([(p.difference, 2 * p.error) for p in paired.values()]).T
     axes.axhline(0, color=BLACK, linewidth=0.9)
     band: dict[str, Any] = dict(color=BLUE, alpha=0.2, linewidth=0, label="two standard errors")
     axes.fill_between(budgets, mean - error, mean + error, **band)

@@ -2,14 +2,18 @@
 
 import functools
 import json
+import math
 from pathlib import Path
+from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 
 from dpcgd.graphs.cpdag import CPDAG
 
-__all__ = ["SCORES", "arcs_f1", "reference_arcs", "scores"]
+__all__ = ["SCORES", "Paired", "arcs_f1", "paired", "reference_arcs", "scores"]
+__all__ += ["with_errors"]
 
 SCORES = ("F1", "arrowhead F1", "SHD", "edges", "precision", "recall")
 """The names of all scores."""
@@ -73,3 +77,66 @@ def arcs_f1(graph: CPDAG, arcs: Arcs) -> float:
     """
     own = set(zip(*map(np.ndarray.tolist, np.nonzero(graph.arcs)), strict=True))
     return 2 * len(own & arcs) / max(1, len(own) + len(arcs))
+
+
+class Paired(NamedTuple):
+    """A mean difference on the same records, its standard error, and on how many networks."""
+
+    difference: float
+    error: float
+    ahead: int
+    behind: int
+    networks: int
+
+
+def paired(
+    rows: pd.DataFrame, first: object, second: object, by: str = "system", column: str = "F1"
+) -> Paired:
+    """What one of two systems scores more than the other, run by run, as a mean over the networks.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Columns ``network`` and ``run``, one row a run; runs of one number saw the same records.
+    first, second : str or float
+        What to compare: entries of the column `by`.
+    by, column : str
+        The column that holds the score is `column`.
+
+    Returns
+    -------
+    Paired
+        A network counts as ahead or behind if its mean differs by more than 0.005.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"network": list("aabb"), "run": [0, 0, 0, 0], "system": list("xyxy")})
+    >>> tuple(paired(rows.assign(F1=[0.9, 0.5, 0.3, 0.3]), "x", "y")[2:])
+    (1, 0, 2)
+    """
+    scores = rows.pivot(index=["network", "run"], columns=by, values=column)
+    scores = scores.reindex(columns=[first, second])
+    gaps = (scores[first] - scores[second]).dropna().groupby("network")
+    means, error = gaps.mean(), math.sqrt((gaps.sem() ** 2).sum()) / max(1, gaps.ngroups)
+    ahead, behind = int((means > 0.005).sum()), int((means < -0.005).sum())
+    return Paired(means.mean(), error, ahead, behind, gaps.ngroups)
+
+
+def with_errors(rows: pd.DataFrame, by: str = "system", column: str = "F1") -> pd.DataFrame:
+    """The mean score on each network ± its standard error, in words.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        One row a run; its network is in the column ``network``.
+    by, column : str
+        What has a column each in the table, and the column of the scores.
+
+    Examples
+    --------
+    >>> with_errors(pd.DataFrame({"network": "a", "system": "x", "F1": [0.4, 0.6]})).loc["a", "x"]
+    '0.50 ± 0.10'
+    """
+    runs = rows.groupby(["network", by], sort=False)[column]
+    shown = runs.agg(lambda score: f"{score.mean():.2f} ± {score.sem():.2f}")
+    return shown.unstack().rename_axis(index=None, columns=None)

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +25,11 @@ import pandas as pd
 from dpcgd_book.results.record import checkout, results_folder
 from dpcgd_book.results.sweep import CLUSTER, sweep, sweep_file
 
-__all__ = ["FullResults", "by_cell", "keep", "made_of", "origin", "repeats", "rows_on_file"]
-__all__ += ["standard_errors_apart", "stored_folder", "telling", "yardsticks"]
+__all__ = ["LARGE", "FullResults", "all_cases", "by_cell", "keep", "made_of", "origin", "repeats"]
+__all__ += ["rows_on_file", "standard_errors_apart", "stored_folder", "telling", "yardsticks"]
+
+LARGE = ("child", "alarm")
+"""Networks of the book on which a run takes long."""
 
 RENEW = "DPCGD_RENEW"
 """An environment variable: full results are made anew, whatever is on file."""
@@ -107,6 +111,30 @@ def standard_errors_apart(
     if abs(apart) < 1e-6 * max([1, *map(abs, fresh)]):  # the file has six digits
         return 0.0
     return apart / error if error else math.copysign(math.inf, apart)
+
+
+def all_cases(networks: Iterable[str], runs: int, on_large: int, **over) -> list[dict]:
+    """Cases for full results: all combinations of settings, on so many samples of each network.
+
+    Parameters
+    ----------
+    networks : iterable of str
+    runs, on_large : int
+        Samples of a network, and of one in `LARGE`.
+    **over
+        From the name of a setting to all its values, or to its only one.
+
+    Examples
+    --------
+    >>> all_cases(["asia"], 1, 1, epsilon=[0.1, 1.0], seed=0)[1]
+    {'network': 'asia', 'epsilon': 1.0, 'seed': 0, 'run': 0}
+    """
+    lists = [[v] if isinstance(v, str | int | float) else v for v in over.values()]
+    return [
+        {"network": name, **dict(zip(over, values, strict=True)), "run": run}
+        for name, values in product(networks, product(*lists))
+        for run in range(on_large if name in LARGE else runs)
+    ]
 
 
 class FullResults:
