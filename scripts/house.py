@@ -15,10 +15,10 @@ from reference import systems_without_theorem, theorems_without_code
 
 PACKAGE = ROOT / "dpcgd"
 MOST_LINES = {
-    "dpcgd": 11_245,
+    "dpcgd": 11_270,
     "book/tools": 3_580,
-    "tests": 15_730,
-    "benchmarks and scripts": 4_700,
+    "tests": 15_755,
+    "benchmarks and scripts": 4_680,
 }
 """What each part of the project may have."""
 FLOORS = (

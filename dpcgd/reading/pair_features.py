@@ -252,7 +252,9 @@ def dependence(marginals: Marginals) -> np.ndarray:
     Empirical Bayes: the share of dependent pairs is the likeliest for this release, and at most the
     prior. Chapter 12.
     """
-    ratios = _log_ratios(blocks_of(marginals))
+    blocks = blocks_of(marginals)
+    ratios = np.triu(_log_ratio(blocks.correlations, blocks.variances, blocks.sums), 1)
+    ratios += ratios.T  # the halves of the blocks may differ in last digits
     pairs = np.triu_indices(len(ratios), 1)
     share = PRIOR
     for _ in range(STEPS):
@@ -282,28 +284,20 @@ def interplay(table: NoisyTable) -> np.ndarray:
     """
     d, n = len(table.levels), table.n
     total = np.full((d, d), -np.inf)
-    varying = [v for v in range(d) if table.levels[v] > 1]
-    scaled = {
-        v: (contrasts(table.levels[v]) - table.moment(v).values)
-        @ table.uncorrelated(v, table.least_variance(v))
-        for v in varying
-    }
-    for triple in combinations(varying, 3):
+    for triple in combinations([v for v in range(d) if table.levels[v] > 1], 3):
         margin = table.counts.sum(axis=tuple({*range(d)} - {*triple}))
-        own = [scaled[v] for v in triple]
-        correlations = np.einsum("xyz,xa,yb,zc->abc", margin / n, *own)
-        wide = np.einsum("a,b,c->abc", *((columns**2).sum(axis=0) for columns in own))
+        scaled = [
+            (contrasts(table.levels[v]) - table.moment(v).values)
+            @ table.uncorrelated(v, table.least_variance(v))
+            for v in triple
+        ]
+        correlations = np.einsum("xyz,xa,yb,zc->abc", margin / n, *scaled)
+        wide = np.einsum("a,b,c->abc", *((columns**2).sum(axis=0) for columns in scaled))
         cells = 2 * table.scale**2 * table.counts.size / margin.size
         ratio = _log_ratio(correlations, ((cells + 1) * wide / n + 1) / n, np.sum)
         for pair in permutations(triple, 2):
             total[pair] = np.logaddexp(total[pair], ratio)
     return total - math.log(max(1, d - 2))
-
-
-def _log_ratios(blocks) -> np.ndarray:
-    """Log-likelihood ratio of dependence to independence for each pair; symmetric."""
-    upper = np.triu(_log_ratio(blocks.correlations, blocks.variances, blocks.sums), 1)
-    return upper + upper.T  # the halves of the blocks may differ in last digits
 
 
 def _log_ratio(correlations, variances, sums) -> Any:

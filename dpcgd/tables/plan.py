@@ -616,8 +616,7 @@ def epsilon_for(
 @lru_cache
 def _variances(shares: Shares) -> np.ndarray:
     """Variances of uncorrelated contrasts of a variable with these shares."""
-    values: np.ndarray = np.linalg.eigvalsh(covariance_of_contrasts(np.array(shares), len(shares)))
-    return values
+    return np.linalg.eigvalsh(covariance_of_contrasts(np.array(shares), len(shares)))
 
 
 def _together(shares: Shares) -> Shares:
