@@ -284,7 +284,8 @@ def _edges(marginals: Marginals, whole: "WeighedGraphs | None", reading: Reading
 
     Graphs fit the noise of empty cells. So by both, no edge is likelier than what is seen of it
     would be with a prior of one half: the pair's dependence, or an interaction with a third
-    variable. The edge model sees pairs only; it counts less where only such an interaction shows.
+    variable. The edge model sees pairs only; it counts less where it doubts an edge of the likely
+    graphs and only such an interaction shows.
     """
     if whole is None or not isinstance(marginals, NoisyTable):
         return reader.edge_probabilities(marginals)
@@ -293,8 +294,9 @@ def _edges(marginals: Marginals, whole: "WeighedGraphs | None", reading: Reading
         by_model = np.clip(reader.edge_probabilities(marginals), LEAST_SHARE, 1 - LEAST_SHARE)
         constant, weight, weight_of_model = WEIGHTS
         paired, in_threes = logit(dependence(marginals)) - logit(PRIOR), interplay(marginals) - RARE
-        weight_of_model *= 1 - expit(-paired) * expit(in_threes)
-        odds = constant + weight * logit(edges) + weight_of_model * logit(by_model)
+        unseen = expit(-paired) * expit(in_threes) * (by_model < edges)
+        odds = constant + weight * logit(edges)
+        odds += weight_of_model * (1 - unseen) * logit(by_model)
         kept = 1 / (1 + FADES * least_noise(blocks_of(marginals)))
         most = np.logaddexp(paired, in_threes)
         edges = expit(np.minimum(kept * odds + (1 - kept) * logit(PRIOR), most))
