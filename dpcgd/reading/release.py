@@ -295,8 +295,7 @@ def _edges(marginals: Marginals, whole: "WeighedGraphs | None", reading: Reading
         constant, weight, weight_of_model = WEIGHTS
         paired, in_threes = logit(dependence(marginals)) - logit(PRIOR), interplay(marginals) - RARE
         unseen = expit(-paired) * expit(in_threes) * (by_model < edges)
-        odds = constant + weight * logit(edges)
-        odds += weight_of_model * (1 - unseen) * logit(by_model)
+        odds = constant + weight * logit(edges) + weight_of_model * (1 - unseen) * logit(by_model)
         kept = 1 / (1 + FADES * least_noise(blocks_of(marginals)))
         most = np.logaddexp(paired, in_threes)
         edges = expit(np.minimum(kept * odds + (1 - kept) * logit(PRIOR), most))

@@ -117,6 +117,16 @@ def test_a_whole_table_shows_an_exclusive_or_and_pairs_do_not():
         assert not pairs.graph.skeleton
 
 
+def test_two_causes_that_need_each_other_are_not_joined():
+    rng = np.random.default_rng(9)
+    x, y = rng.integers(0, 2, (2, 100_000))
+    both = (x & y) ^ (rng.random(100_000) < 0.1)
+    release = dag_posterior(dataset(x, y, both), epsilon=3.0, rng=rng)
+    assert interplay(release.marginals)[0, 1] > 100
+    assert release.probabilities[frozenset(("v0", "v1"))] < 0.05
+    assert release.graph.arrows == {("v0", "v2"), ("v1", "v2")}
+
+
 def test_nothing_looks_like_an_interaction_no_more_often_than_bayes_allows():
     rng, above, tables = np.random.default_rng(3), 0, 0
     for scale, levels in itertools.product((0.1, 3.0, 40.0), ((2, 2, 2), (3, 2, 4), (2, 1, 2))):
