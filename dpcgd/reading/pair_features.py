@@ -284,17 +284,19 @@ def interplay(table: NoisyTable) -> np.ndarray:
     """
     d, n = len(table.levels), table.n
     total = np.full((d, d), -np.inf)
-    for triple in combinations([v for v in range(d) if table.levels[v] > 1], 3):
+    scaled = {
+        v: (contrasts(levels) - table.moment(v).values)
+        @ table.uncorrelated(v, table.least_variance(v))
+        for v, levels in enumerate(table.levels)
+        if levels > 1
+    }
+    for triple in combinations(scaled, 3):
         margin = table.counts.sum(axis=tuple({*range(d)} - {*triple}))
-        scaled = [
-            (contrasts(table.levels[v]) - table.moment(v).values)
-            @ table.uncorrelated(v, table.least_variance(v))
-            for v in triple
-        ]
-        correlations = np.einsum("xyz,xa,yb,zc->abc", margin / n, *scaled)
-        wide = np.einsum("a,b,c->abc", *((columns**2).sum(axis=0) for columns in scaled))
-        cells = 2 * table.scale**2 * table.counts.size / margin.size
-        ratio = _log_ratio(correlations, ((cells + 1) * wide / n + 1) / n, np.sum)
+        own = [scaled[v] for v in triple]
+        correlations = np.einsum("xyz,xa,yb,zc->abc", margin / n, *own)
+        wide = np.einsum("a,b,c->abc", *((columns**2).sum(axis=0) for columns in own))
+        noise = table.moment(*triple).deviation ** 2 * wide
+        ratio = _log_ratio(correlations, noise + wide / n**2 + 1 / n, np.sum)
         for pair in permutations(triple, 2):
             total[pair] = np.logaddexp(total[pair], ratio)
     return total - math.log(max(1, d - 2))

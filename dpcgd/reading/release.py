@@ -263,7 +263,9 @@ def read_moments(
     whole = None
     if isinstance(marginals, NoisyTable):
         whole = weigh_graphs(marginals, forbidden, required)
-    likely = _edges(marginals, whole, reading)
+        likely = _edges(marginals, whole, reading)
+    else:
+        likely = reader.edge_probabilities(marginals)
     likely[fixed], likely[apart] = 1.0, 0.0
     joined = reader.most_likely_edges(likely, precision)
     directed = joined & (likely >= FAINT)
@@ -279,27 +281,25 @@ def read_moments(
     return CPDAG(names, arcs, Certainty(edges, shown, caution))
 
 
-def _edges(marginals: Marginals, whole: "WeighedGraphs | None", reading: Reading) -> np.ndarray:
-    """Probabilities of edges by weighted graphs, by the edge model, or by both.
+def _edges(table: NoisyTable, whole: "WeighedGraphs", reading: Reading) -> np.ndarray:
+    """Probabilities of edges by weighted graphs, or by these and the edge model.
 
     Graphs fit the noise of empty cells. So by both, no edge is likelier than what is seen of it
     would be with a prior of one half: the pair's dependence, or an interaction with a third
     variable. The edge model sees pairs only; it counts less where it doubts an edge of the likely
     graphs and only such an interaction shows.
     """
-    if whole is None or not isinstance(marginals, NoisyTable):
-        return reader.edge_probabilities(marginals)
     edges = np.clip(whole.joined, LEAST_SHARE, 1 - LEAST_SHARE)
     if reading == EDGES:
-        by_model = np.clip(reader.edge_probabilities(marginals), LEAST_SHARE, 1 - LEAST_SHARE)
+        by_model = np.clip(reader.edge_probabilities(table), LEAST_SHARE, 1 - LEAST_SHARE)
         constant, weight, weight_of_model = WEIGHTS
-        paired, in_threes = logit(dependence(marginals)) - logit(PRIOR), interplay(marginals) - RARE
+        paired, in_threes = logit(dependence(table)) - logit(PRIOR), interplay(table) - RARE
         unseen = expit(-paired) * expit(in_threes) * (by_model < edges)
         odds = constant + weight * logit(edges) + weight_of_model * (1 - unseen) * logit(by_model)
-        kept = 1 / (1 + FADES * least_noise(blocks_of(marginals)))
+        kept = 1 / (1 + FADES * least_noise(blocks_of(table)))
         most = np.logaddexp(paired, in_threes)
         edges = expit(np.minimum(kept * odds + (1 - kept) * logit(PRIOR), most))
-    one_level = np.array(marginals.levels) == 1
+    one_level = np.array(table.levels) == 1
     edges[one_level] = edges[:, one_level] = 0.0
     np.fill_diagonal(edges, 0.0)
     return edges
