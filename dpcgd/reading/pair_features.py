@@ -285,8 +285,7 @@ def interplay(table: NoisyTable) -> np.ndarray:
     d, n = len(table.levels), table.n
     total = np.full((d, d), -np.inf)
     scaled = {
-        v: (contrasts(levels) - table.moment(v).values)
-        @ table.uncorrelated(v, table.least_variance(v))
+        v: (contrasts(levels) - table.moment(v).values) @ table.uncorrelated(v)
         for v, levels in enumerate(table.levels)
         if levels > 1
     }

@@ -179,8 +179,7 @@ def edge_probabilities(marginals: Marginals) -> np.ndarray:
     marginals = _as_in_training(marginals)
     first, (pairs, features) = first_reading(marginals), pair_features(marginals)
     open_pairs, more = second_features(blocks_of(marginals), first)
-    row_of = _square(d, pairs, np.arange(len(pairs)))
-    rows = row_of[tuple(open_pairs.T)]
+    rows = _square(d, pairs, np.arange(len(pairs)))[tuple(open_pairs.T)]
     both = {name: column[rows] for name, column in features.items()} | more
     second = _square(d, open_pairs, trained_reader().trees["second"].probabilities(both))
     return copies_joined(marginals, np.where(second > 0, second, first))
