@@ -379,7 +379,7 @@ def _gathered(marginals) -> Blocks:
     varying = [v for v, levels in enumerate(marginals.levels) if levels > 1]
     for v in varying:
         means[rows[v]], errors[rows[v]] = marginals.moment(v)
-        scale[rows[v], rows[v]] = marginals.uncorrelated(v).T
+        scale[rows[v], rows[v]] = marginals.uncorrelated(v, marginals.least_variance(v)).T
     for x, y in combinations(varying, 2):
         block = rows[x], rows[y]
         products, spread[block] = marginals.moment(x, y)

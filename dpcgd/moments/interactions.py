@@ -242,13 +242,13 @@ class Marginals:
         """The variance of a variable's contrasts below which there is hardly anything but noise."""
         return least_variance(self.moment(x).deviation, self.n)
 
-    def uncorrelated(self, x: int) -> np.ndarray:
+    def uncorrelated(self, x: int, floor: float) -> np.ndarray:
         """Uncorrelated combinations of the contrasts of one variable, one in each column.
 
-        Their variance is one; it is less if the variance before scaling was below the least.
+        Their variance is one; it is less if the variance before scaling was below `floor`.
         """
         values, vectors = np.linalg.eigh(self.variance(x))
-        return vectors / np.sqrt(np.maximum(values, self.least_variance(x)))
+        return vectors / np.sqrt(np.maximum(values, floor))
 
     def table(self, *variables: int) -> np.ndarray:
         """Probabilities of the levels of these variables, axes in this order; none is zero.

@@ -285,7 +285,8 @@ def interplay(table: NoisyTable) -> np.ndarray:
     d, n = len(table.levels), table.n
     total = np.full((d, d), -np.inf)
     scaled = {
-        v: (contrasts(levels) - table.moment(v).values) @ table.uncorrelated(v)
+        v: (contrasts(levels) - table.moment(v).values)
+        @ table.uncorrelated(v, table.least_variance(v))
         for v, levels in enumerate(table.levels)
         if levels > 1
     }

@@ -347,8 +347,7 @@ def weigh_graphs(table: NoisyTable, forbidden: np.ndarray, required: np.ndarray)
     """
     graphs, weights = met_graphs(table, forbidden, required)
     best, known = shares_of(graphs[[weights.argmax()]], np.ones(1), forbidden)
-    likeliest = (best > 0) & ~(known.T > 0)
-    return WeighedGraphs(*shares_of(graphs, weights, forbidden), likeliest)
+    return WeighedGraphs(*shares_of(graphs, weights, forbidden), (best > 0) & ~(known.T > 0))
 
 
 def read_release(path: str | os.PathLike) -> Release:
