@@ -419,13 +419,13 @@ class CPDAG:
     def expected_right_edges(self) -> float | None:
         """The sum of the probabilities of the edges; None without a certainty."""
         sure = self.certainty
-        return sum(sure.edges[pair] for pair in self.skeleton) if sure else None
+        return sum(sorted(sure.edges[pair] for pair in self.skeleton)) if sure else None
 
     @property
     def expected_right_arrows(self) -> float | None:
         """The sum of the probabilities of the arrows drawn; None without a certainty."""
         sure = self.certainty
-        return sum(sure.arrows[arrow] for arrow in self.arrows) if sure else None
+        return sum(sorted(sure.arrows[arrow] for arrow in self.arrows)) if sure else None
 
     @property
     def remarks(self) -> list[str]:
