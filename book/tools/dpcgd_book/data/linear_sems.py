@@ -45,15 +45,13 @@ class LinearSEM(GaussianNetwork):
 
     def __init__(self, weights: np.ndarray, variables: Sequence[str] = ()):
         weights = np.array(weights, float)
-        names = variables or [f"x{i}" for i in range(len(weights))]
+        names = [*variables] or [f"x{i}" for i in range(len(weights))]
         if weights.shape != (len(names), len(names)) or not np.isfinite(weights).all():
             raise ValueError(f"{len(names)} variables need a square array of finite weights")
-        graph = nx.from_numpy_array(
-            weights, create_using=nx.DiGraph, edge_attr=None, nodelist=[*names]
-        )
-        if not nx.is_directed_acyclic_graph(graph):
+        dag = nx.from_numpy_array(weights, create_using=nx.DiGraph, edge_attr=None, nodelist=names)
+        if not nx.is_directed_acyclic_graph(dag):
             raise ValueError("the weights have a cycle; an acyclic model has none")
-        super().__init__("linear SEM", nx.freeze(graph), weights, np.ones(len(weights)))
+        super().__init__("linear SEM", nx.freeze(dag), weights, np.ones(len(weights)))
         self.variables = tuple(names)
         self.ends = (DEVIATIONS * np.sqrt(np.diag(self.covariance))).tolist()
 

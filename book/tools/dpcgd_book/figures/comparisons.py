@@ -13,7 +13,7 @@ from matplotlib.patches import Patch, Rectangle
 from dpcgd.tables.plan import Plan
 from dpcgd_book.figures import charts, style
 from dpcgd_book.figures.style import BLACK, BLUE, GREY, ORANGE, SERIES
-from dpcgd_book.results.graph_scores import Paired
+from dpcgd_book.results.graph_scores import Paired, over_networks
 
 __all__ = ["NOBODY", "by_level", "difference_by_budget", "grid", "growth", "least_epsilon"]
 __all__ += ["map_of_wins", "one_look", "plan", "schedules", "seconds_by_system", "staircase"]
@@ -22,12 +22,12 @@ __all__ += ["winners"]
 Frames = Mapping[str, pd.DataFrame]
 Curves = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
+AHEAD = ("EM-PC ahead", "Priv-PC ahead")
+"""What a difference above 0 and one below 0 say, usually."""
+
 
 def difference_by_budget(
-    paired: Mapping[float, Paired],
-    by_network: pd.DataFrame,
-    *,
-    ahead: tuple[str, str] = ("EM-PC ahead", "Priv-PC ahead"),
+    paired: Mapping[float, Paired], by_network: pd.DataFrame, *, ahead: Sequence[str] = AHEAD
 ) -> Figure:
     """Plot how far one system is ahead of another, with a band of two standard errors.
 
@@ -111,10 +111,9 @@ def staircase(steps: Frames, *, beside: Frames, rivals: Mapping[str, float]) -> 
     """
     both = {**steps, **beside}
     cells = {name: runs.groupby("network").F1 for name, runs in both.items()}
-    means = [float(cell.mean().mean()) for cell in cells.values()]
-    errors = [float(np.sqrt((c.sem() ** 2).sum()) / c.ngroups) for c in cells.values()]
+    means, errors = zip(*map(over_networks, cells.values()), strict=True)
     places = [i + 0.4 * (i >= len(steps)) for i in range(len(both))]
-    before = np.maximum.accumulate([0.0, *means[: len(steps) - 1]]).tolist() + means[len(steps) :]
+    before = [*np.maximum.accumulate([0.0, *means[: len(steps) - 1]]), *means[len(steps) :]]
     lit = np.maximum(0.0, np.subtract(means, before))
     figure, axes = style.subplots(size=(6.5, 4.0))
     axes.barh(places, means, 0.62, color="#D9D9D9", zorder=1)

@@ -17,7 +17,7 @@ from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.reading.reader import edge_probabilities, first_reading, most_likely_edges
 from dpcgd_book.figures import charts
-from dpcgd_book.results.graph_scores import scores
+from dpcgd_book.results.graph_scores import over_networks, scores
 from dpcgd_book.results.larger_networks import drawn
 from dpcgd_book.results.stored import FullResults, rows_on_file, stored_folder, yardsticks
 
@@ -128,11 +128,9 @@ def _on_file(full: FullResults, networks, larger, n, epsilon, delta) -> tuple:
     named = full.rows("f1_on_named", named_case, every, few=few, compare="F1", again=4)
     usual = {"n": n, "epsilon": epsilon, "delta": delta, "run": 0, "seed": full.seed}
     places = product(budgets[-2:], range(60))
-    of_fresh = [usual | {"epsilon": budget, "run": run} for budget, run in places]
-    few = [case for case in of_fresh if case["run"] < 6 and case["epsilon"] == epsilon]
-    fresh = full.rows(
-        "fresh_networks", fresh_case, of_fresh, few=few, compare="F1", again=3, repeat=4
-    )
+    every = [usual | {"epsilon": budget, "run": run} for budget, run in places]
+    few = [case for case in every if case["run"] < 6 and case["epsilon"] == epsilon]
+    fresh = full.rows("fresh_networks", fresh_case, every, few=few, compare="F1", again=3, repeat=4)
     return named.astype({"F1": float}), fresh
 
 
@@ -179,9 +177,8 @@ class Runs:
         both = here.pivot(index=["network", "run"], columns="system", values="F1")
         both = both.reindex(columns=SYSTEMS).dropna()
         both["gain"] = both[SYSTEMS[0]] - both[SYSTEMS[1]]
-        cells = both.groupby("network")
-        error = np.sqrt((cells.sem() ** 2).sum()) / max(1, cells.ngroups)
-        return pd.DataFrame({"mean": cells.mean().mean(), "error": error})
+        mean, error = over_networks(both.groupby("network"))
+        return pd.DataFrame({"mean": mean, "error": error})
 
     def gains(self, budget: float) -> pd.DataFrame:
         """Gain of the edge model on each network, and its error."""
@@ -240,9 +237,7 @@ class Runs:
     def apart(self, ours: str, other: str, budget: float) -> pd.DataFrame:
         """Difference of mean F1 on each network that both have, and its standard error."""
         cells = self.together().query("epsilon == @budget").groupby(["system", "network"]).F1
-        mean, error = (
-            own.unstack().reindex([ours, other]).T for own in (cells.mean(), cells.sem())
-        )
+        mean, error = (x.unstack().reindex([ours, other]).T for x in (cells.mean(), cells.sem()))
         others = error[other].fillna(error[ours])  # one run has no spread
         gap = {"mean": mean[ours] - mean[other], "error": np.hypot(error[ours], others)}
         return pd.DataFrame(gap).reindex(self.names).dropna()

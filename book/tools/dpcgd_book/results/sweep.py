@@ -172,13 +172,10 @@ def _on_cluster(run, cases, address) -> Iterator[_Outcome]:
         raise ValueError("a cluster needs Dask: pip install dpcgd[cluster]") from None
     try:
         client = Client(address, timeout=SECONDS_FOR_CLUSTER, set_as_default=False)
-    except (OSError, ValueError) as error:
+        client.wait_for_workers(1, timeout=SECONDS_FOR_CLUSTER)
+    except (OSError, ValueError) as error:  # or no worker came in time
         raise ValueError(f"no Dask scheduler answers at {address} ({error})") from None
     with client:
-        try:
-            client.wait_for_workers(1, timeout=SECONDS_FOR_CLUSTER)
-        except TimeoutError:
-            raise ValueError(f"the Dask scheduler at {address} has no worker; start one") from None
         futures = dict(zip(client.map(run, cases, pure=False), cases, strict=True))
         for future in as_completed(list(futures), loop=client.loop):
             case = futures.pop(future)

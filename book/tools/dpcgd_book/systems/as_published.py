@@ -28,8 +28,7 @@ from dpcgd.privacy.events import PureEvent
 from dpcgd.privacy.filters import Ledger, Odometer
 from dpcgd.privacy.mechanisms import before_amplification, exponential
 from dpcgd.privacy.run import RunKeywords, open_run, takes_keywords
-from dpcgd.score import noleaks
-from dpcgd.score.notears import L1, THRESHOLD, release_by_weights
+from dpcgd.score import noleaks, notears
 from dpcgd.score.schedules import Schedule, uniform
 from dpcgd.statistics.categorical_statistics import GTest, g_statistic
 from dpcgd.statistics.rank_statistics import KendallP, SpearmanP
@@ -565,5 +564,5 @@ def published_noleaks(
     mean = functools.partial(published_gradient, clip=CLIP, times=times)
     moves = math.sqrt(data.d * (data.d - 1)) * CLIP / data.n
     look = noleaks.noisy_gradients(mean, moves, multipliers, run)
-    weights = noleaks.descended(look, rows, scale, data, True, steps=steps, l1=L1)
-    return release_by_weights(weights, THRESHOLD, run, data.variables)
+    weights = noleaks.descended(look, rows, scale, data, True, steps=steps, l1=notears.L1)
+    return notears.release_by_weights(weights, notears.THRESHOLD, run, data.variables)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from functools import cache
-from itertools import accumulate, product
+from itertools import accumulate, compress, product
 from operator import or_
 from typing import NamedTuple
 
@@ -158,10 +158,8 @@ class _Family:
     def __init__(self, score, child, candidate):
         near = np.flatnonzero(candidate).tolist()
         others = ([v] for v in range(len(candidate)) if not candidate[v] and v != child)
-        bits = [
-            [v for bit, v in enumerate(near) if mask >> bit & 1] for mask in range(1 << len(near))
-        ]
-        self.parents = [tuple(sorted(few + more)) for more, few in product([[], *others], bits)]
+        subsets = [[*compress(near[::-1], bits)] for bits in product((0, 1), repeat=len(near))]
+        self.parents = [tuple(sorted(few + more)) for more, few in product([[], *others], subsets)]
         self.scores = np.array([score.local(child, few) for few in self.parents])
         self.masks = np.array([sum(1 << v for v in few) for few in self.parents])
         self.under = cache(self._under)
