@@ -130,7 +130,6 @@ def _most_telling(counts: np.ndarray, delta: float, level: float) -> tuple[int, 
 
 def _epsilon_at_least(often, rare, trials, delta, level) -> np.ndarray:
     """Bound from counts of one event, each of its two probabilities wrong with chance `level`."""
-    often, rare = np.asarray(often, float), np.asarray(rare, float)
     low = np.where(often > 0, beta.ppf(level, often, trials - often + 1), 0.0)
     high = np.where(rare < trials, beta.isf(level, rare + 1, trials - rare), 1.0)
     return np.maximum(0.0, np.log(np.maximum(low - delta, 1e-300) / high))

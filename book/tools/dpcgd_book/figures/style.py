@@ -6,12 +6,13 @@ colour alone: each curve has its own marker or line style too.
 
 from collections.abc import Iterable
 from itertools import cycle
+from pathlib import Path
 from typing import Any
 
-import matplotlib
 from IPython import get_ipython
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.style import use
 
 __all__ = ["BLACK", "BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "SKY", "VERMILLION", "LOOKS"]
 __all__ += ["SERIES", "legend", "looks_of", "panels", "subplots"]
@@ -72,9 +73,8 @@ themselves, and never stand in one figure with a system.
 BESIDE: dict[str, Look] = {
     **dict.fromkeys(("PC", "best"), (GREY, "--", "")),
     "complete graph": (GREY, ":", ""),
-    **dict.fromkeys(("proved constant", "proved constants", "proved bound"), (BLUE, "-", "o")),
-    **dict.fromkeys(("published constant", "published constants"), (VERMILLION, "--", "s")),
-    "published bound": (VERMILLION, "--", "s"),
+    **{f"proved {what}": (BLUE, "-", "o") for what in ("constant", "constants", "bound")},
+    **{f"published {what}": (VERMILLION, "--", "s") for what in ("constant", "constants", "bound")},
     "printed": (BLACK, "-", "^"),
     "simulated": (BLUE, "", "o"),
     "looked up": (GREEN, (0, (6, 5)), "D"),
@@ -139,14 +139,7 @@ VARIANTS: tuple[tuple[Any, str], ...] = (((0, (5, 1.5)), ">"), ((0, (1, 1.2)), "
 """Line style and marker of a system's second and third variant in one figure."""
 
 
-# figures are at most 6.5 inches wide, so that this can be read where they fill a telephone
-matplotlib.rc("font", size=10.5)
-matplotlib.rc("figure", dpi=140)
-matplotlib.rc("figure.constrained_layout", use=True)
-matplotlib.rc("axes", titlesize=10.5)
-matplotlib.rc("axes.spines", top=False, right=False)
-matplotlib.rc("legend", frameon=False, fontsize=9.5)
-matplotlib.rc("lines", linewidth=1.6)
+use(Path(__file__).with_name("book.mplstyle"))
 
 
 def subplots(

@@ -289,16 +289,15 @@ class FullResults:
         )
 
     def _compare(self, name, task, kept, cell, compare, again):
-        groups = kept.dropna(subset=compare).groupby(cell)[compare]
-        values = {_key(cell_values): runs.tolist() for cell_values, runs in groups}
-        cells = [dict(zip(cell, row, strict=True)) for row in kept[cell].drop_duplicates().values]
-        cells = [c for c in cells if len(values.get(_key(c.values()), ())) > 1]
-        rng = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
-        chosen = [cells[i] for i in rng.choice(len(cells), min(again, len(cells)), replace=False)]
-        runs = [{**c, "run": FRESH + i, "seed": self.seed} for i, c in enumerate(chosen)]
-        fresh = [row for row in sweep(task, map(as_written, runs)) if row[compare] is not None]
-        stored = [values[_key(row[key] for key in cell)] for row in fresh]
-        usual = float(np.mean([np.var(v, ddof=1) for v in values.values() if len(v) > 1]))
+        groups = kept.groupby(cell, sort=False)[compare]
+        values = {key: own for key, runs in groups if len(own := runs.dropna().tolist()) > 1}
+        rng, cells = np.random.default_rng([self.seed, zlib.crc32(name.encode())]), [*values]
+        chosen = rng.choice(len(cells), min(again, len(cells)), replace=False)
+        runs = [(*cells[k], FRESH + i, self.seed) for i, k in enumerate(chosen)]
+        cases = (as_written(dict(zip([*cell, "run", "seed"], run, strict=True))) for run in runs)
+        fresh = [row for row in sweep(task, cases) if row[compare] is not None]
+        stored = [values[tuple(row[key] for key in cell)] for row in fresh]
+        usual = float(np.mean([np.var(own, ddof=1) for own in values.values()]))
         apart = standard_errors_apart([row[compare] for row in fresh], stored, usual)
         assert abs(apart) < LIMIT, (
             f"{self.chapter}, {name}: fresh runs are {apart:.1f} standard errors from the full "

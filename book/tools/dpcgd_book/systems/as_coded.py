@@ -35,6 +35,7 @@ from dpcgd.statistics.many_tables import nearnesses_of
 from dpcgd.statistics.rank_statistics import kendall_p
 from dpcgd.statistics.statistic import normal_tail
 from dpcgd_book.systems import as_published
+from dpcgd_book.systems.as_published import BETA
 
 __all__ = ["CURATE_AS_CODED", "CURATE_AS_PRINTED", "CurateSettings", "EM_AS_CODED", "EM_AS_PRINTED"]
 __all__ += ["EmSettings", "NOLEAKS_AS_CODED", "NOLEAKS_AS_PRINTED", "NoLeaksSettings"]
@@ -49,9 +50,7 @@ Sets = dict[frozenset[int], set[int]]
 # --- the search and its arrows, which are the same in the code of Priv-PC and of CURATE
 
 
-def _searched(
-    run: Run, data: Dataset, last: int, separates: Callable, begin: Callable = lambda *_: None
-) -> Release:
+def _searched(run, data, last, separates, begin=lambda joined, order: None) -> Release:
     """PC that deletes an edge at once, and tests both ends; a spent budget ends it.
 
     `separates` is asked about x, y and a set, and answers None where it makes no test; `begin` is
@@ -417,14 +416,14 @@ def _slsqp(tests, remaining, surrogate, price) -> np.ndarray:
 
 
 class CurateSettings(NamedTuple):
-    """What paper and code of CURATE have differently."""
+    """What paper and code of CURATE have differently.
+
+    Of two numbers the paper prints no value, so both versions have the code's: the margins of the
+    grey zone, .2 of the threshold, and c1 and c2 of the surrogate (lemma 1: below 1), which are 1.
+    """
 
     moves: float
     """A p-value's sensitivity, times the root of n. Appendix, (16): .513. Code: .363."""
-    beta: float
-    """Margins of the grey zone, over the threshold. Paper: not printed, so the code's .2."""
-    grey: float
-    """c1 and c2 of the surrogate. Paper, lemma 1: below 1, no value. Code: 1."""
     order_delta: float
     """delta' of an order. Paper, section IV: 1e-12. Code: 1e-14."""
     test_delta: float
@@ -447,11 +446,11 @@ def _coin(noise: Noise) -> bool:
 CURATE_LEVEL = 0.05
 """CURATE's threshold (paper, section IV, and code)."""
 CURATE_AS_PRINTED = CurateSettings(
-    10 / 11 / math.sqrt(math.pi), 0.2, 1.0, 1e-12, 0.0, math.inf, -math.inf, allocate, _coin
+    10 / 11 / math.sqrt(math.pi), 1e-12, 0.0, math.inf, -math.inf, allocate, _coin
 )
 """CURATE by tests as the paper prints it."""
 CURATE_AS_CODED = CurateSettings(
-    0.3627, 0.2, 1.0, 1e-14, 1e-14, 1e-10, CURATE_LEVEL * (1 - 0.2), _slsqp, lambda noise: False
+    0.3627, 1e-14, 1e-14, 1e-10, CURATE_LEVEL * (1 - BETA), _slsqp, lambda noise: False
 )
 """CURATE by tests as its code runs it."""
 
@@ -484,7 +483,7 @@ def coded_curate_pc(
     shared["delta"] = settings.order_delta
     run, last = open_run(data, account=as_published.CurateOdometer, **shared), data.d - 2
     moves = settings.moves / math.sqrt(data.n)
-    surrogate = Surrogate(settings.beta * CURATE_LEVEL / moves, settings.grey)
+    surrogate = Surrogate(BETA * CURATE_LEVEL / moves, grey=1.0)
     price = functools.partial(as_published.leakage, delta=settings.order_delta)
     event = PureEvent("Laplace", 1.0)
 
@@ -511,7 +510,7 @@ def coded_curate_pc(
         noisy = run.noise.laplace(moves, event)(p)
         if noisy > settings.charged_above:
             run.account.spend(event)
-        if abs(noisy - CURATE_LEVEL) <= settings.beta * CURATE_LEVEL:
+        if abs(noisy - CURATE_LEVEL) <= BETA * CURATE_LEVEL:
             return settings.deletes_in_grey(run.noise)
         return noisy > CURATE_LEVEL
 
@@ -524,23 +523,21 @@ def coded_curate_pc(
 class NoLeaksSettings(NamedTuple):
     """What NoLeaks's code has, and what CURATE prints of the same method."""
 
-    clip: float
-    """Largest entry of the mean gradient. CURATE: s, no value. Code: 2."""
-    moves: Callable[[int, float], float]
-    """The gradient's sensitivity times n, from d and the clip. CURATE, section II: the root of
+    moves: Callable[[int], float]
+    """The gradient's sensitivity times n, from d; s is the clip. CURATE, section II: the root of
     d (d - 1) s. Code: twice the root of d (d - 1), times s."""
     budgets: Callable[[float], Iterator[float]]
     """From epsilon to that of each gradient. Code: the same for as many as there are. CURATE,
     algorithm 2: I iterations, no value of I; 30 as in chapter 07."""
 
 
+CLIP = 2.0
+"""Largest entry of the mean gradient. CURATE: s, no value. Code: 2."""
 NOLEAKS_AS_PRINTED = NoLeaksSettings(
-    2.0, lambda d, clip: math.sqrt(d * (d - 1) * clip), lambda epsilon: iter(uniform(epsilon, 30))
+    lambda d: math.sqrt(d * (d - 1) * CLIP), lambda epsilon: iter(uniform(epsilon, 30))
 )
 """NoLeaks as CURATE prints it."""
-NOLEAKS_AS_CODED = NoLeaksSettings(
-    2.0, lambda d, clip: 2 * math.sqrt(d * (d - 1)) * clip, itertools.repeat
-)
+NOLEAKS_AS_CODED = NoLeaksSettings(lambda d: 2 * math.sqrt(d * (d - 1)) * CLIP, itertools.repeat)
 """NoLeaks as its code runs it."""
 SCHEDULE_AS_PRINTED = NOLEAKS_AS_PRINTED._replace(budgets=lambda e: iter(multiplicative(e, 30)))
 """CURATE by scores, algorithm 2; its code could not be read."""
@@ -581,26 +578,23 @@ def coded_noleaks(
     rows -= rows.mean(axis=0)
     first, gram = rows[:RAW], rows.T @ rows / data.n
     raw, budgets, d = first.T @ first / len(first), settings.budgets(shared["epsilon"]), data.d
-    moves, spent, events = settings.moves(d, settings.clip) / data.n, [], []
-    last = np.zeros((d, d))
+    moves, delta, spent, events = settings.moves(d) / data.n, run.account.delta, [], []
+    visited = [np.zeros((d, d))]
 
     def gradient(weights):
-        nonlocal last
-        last = weights
+        visited.append(weights)
         spent.append(next(budgets))
-        multiplier = gaussian_multiplier(Budget(spent[-1], run.account.delta))
-        event = GaussianEvent("Gaussian", multiplier)
-        events.append(event)
-        mean = notears.squared_loss(weights, gram)[1].clip(-settings.clip, settings.clip)
-        noisy = run.noise.gaussian(moves, event)(mean)
-        return noisy * ~np.eye(d, dtype=bool)
+        multiplier = gaussian_multiplier(Budget(spent[-1], delta))
+        events.append(GaussianEvent("Gaussian", multiplier))
+        mean = notears.squared_loss(weights, gram)[1].clip(-CLIP, CLIP)
+        return run.noise.gaussian(moves, events[-1])(mean) * ~np.eye(d, dtype=bool)
 
     try:
         weights = _augmented(lambda weights: notears.squared_loss(weights, raw)[0], gradient, d)
     except StopIteration:
-        weights = last
+        weights = visited[-1]
     charged = math.log((data.n + 1) / max(1, data.n + 1 - RAW))
-    claim = Spent(sum(spent) + charged, len(spent) * run.account.delta + RAW / data.n)
+    claim = Spent(sum(spent) + charged, len(spent) * delta + RAW / data.n)
     run = replace(run, account=as_published.PairsAddedUp(claim))
     run.account.spend(*events)
     return notears.release_by_weights(weights, notears.THRESHOLD, run, data.variables)

@@ -141,10 +141,9 @@ def _families(score, candidates) -> "list[_Family]":
     if candidates.shape != (d, d):
         raise ValueError(f"{d} variables need a {d} by {d} array of candidates")
     candidates = candidates & ~np.eye(d, dtype=bool)
-    for child, count in enumerate(candidates.sum(axis=0)):
+    for variable, count in zip(score.variables, candidates.sum(axis=0), strict=True):
         if count > MOST_CANDIDATES:
             too_many = f"more than {MOST_CANDIDATES}; leave some out, or lower alpha"
-            variable = score.variables[child]
             raise ValueError(f"variable {variable!r} has {count} candidate parents, {too_many}")
     return [_Family(score, child, candidates[:, child]) for child in range(d)]
 

@@ -2,7 +2,7 @@
 
 import math
 from functools import partial
-from itertools import combinations, compress, product
+from itertools import combinations, compress
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +12,7 @@ from scipy.stats import chi2, false_discovery_control
 
 from dpcgd import CPDAG, Budget, Dataset
 from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.moments.clipped_moments import blocks_of
 from dpcgd.moments.interactions import MeasuredMarginals, Moment, paid
 from dpcgd.privacy.filters import Filter, GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
@@ -38,18 +39,15 @@ class _Projected(MeasuredMarginals):
 
     def measure_pairs(self, rho):
         super().measure_pairs(rho)
-        variables = range(len(self.levels))
-        means = [self.moment(v).values for v in variables]
-        blocks = {s: self.moment(*s).values for s in product(variables, repeat=2) if s[0] != s[1]}
-        blocks |= {(v, v): self.variance(v) + np.outer(mean, mean) for v, mean in enumerate(means)}
-        second = np.block([[blocks[v, w] for w in variables] for v in variables])
-        mean = np.concatenate(means)[None]
-        values, vectors = np.linalg.eigh(np.block([[np.eye(1), mean], [mean.T, second]]), UPLO="U")
+        blocks, variables = blocks_of(self), range(len(self.levels))
+        mean = np.concatenate([self.moment(v).values for v in variables])[None]
+        second = np.block([[np.eye(1), mean], [mean.T, blocks.covariances + mean.T * mean]])
+        values, vectors = np.linalg.eigh(second)
         second = ((vectors * np.maximum(values, 0)) @ vectors.T)[1:, 1:]
-        own = np.split(np.arange(len(second)), np.cumsum(self.widths)[:-1])
         for v, w in combinations(variables, 2):
-            part = second[np.ix_(own[v], own[w])]
+            part = second[blocks.rows[v], blocks.rows[w]]
             self.released[v, w] = self.released[v, w]._replace(values=part)
+        self._known.clear()  # what followed from the pairs as they were
 
 
 class _Weighted(MeasuredMarginals):
