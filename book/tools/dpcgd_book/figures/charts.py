@@ -96,9 +96,8 @@ def curves(
     columns = _legend_columns(shown, wide)
     foot = 0.22 * -(-len(shown) // columns)
     figure, grid = style.panels(len(lines), wide, tall, foot=foot, ylabel=ylabel)
-    titles = lines if xlabels else [""] * len(lines)
-    panels = zip(grid, titles, lines.values(), xlabels or lines, strict=False)
-    for axes, title, named, xlabel in panels:
+    for axes, (title, named), xlabel in zip(grid, lines.items(), xlabels or lines, strict=False):
+        axes.set_title(title if xlabels else "")
         if span:
             axes.axvspan(*span, color="#EEEEEE", linewidth=0, zorder=0)
         for name, height in levels.items():
@@ -109,7 +108,7 @@ def curves(
             _curve(axes, curve, look, bands, aside ** (place - (len(named.keys()) - 1) / 2))
         for (name, x), dash in zip(crossings.items(), cycle((":", "--", "-.", "-")), strict=False):
             axes.axvline(x, color=GREY, linestyle=dash, linewidth=1.1, label=name, zorder=0)
-        axes.set(title=title, xlabel=xlabel, **{f"{side}scale": "log" for side in log}, ylim=limits)
+        axes.set(xlabel=xlabel, **{f"{side}scale": "log" for side in log}, ylim=limits)
     if any(shown):
         style.legend(figure, ncols=columns)
     return figure
@@ -189,8 +188,7 @@ def rows(
     places = {name: -place for place, name in enumerate(first)}
     looks = ((0.13, "o", BLUE), (-0.13, "D", VERMILLION))
     figure, grid = style.panels(len(series), 6.5, 0.33 * len(first) + 1.2, sharey=True)
-    panels = zip(grid, series.items(), xlabels or series, strict=True)
-    for axes, (panel, named), xlabel in panels:
+    for axes, (panel, named), xlabel in zip(grid, series.items(), xlabels or series, strict=True):
         for name, numbers in (dots or {}).get(panel, {}).items():
             axes.plot(numbers, [places[name]] * len(numbers), "o", color=GREY, ms=3.5, mfc="white")
         for (aside, fmt, color), (label, values) in zip(looks, named.items(), strict=False):

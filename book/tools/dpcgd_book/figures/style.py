@@ -116,14 +116,12 @@ def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
         others.setdefault(look[0], look)
     free = cycle(look for color, look in others.items() if color not in taken)
     looks: dict[str, dict[str, Any]] = {}
-    drawn: list[str] = []
-    for name, system in system_of.items():
+    for place, (name, system) in enumerate(system_of.items()):
         color, line, marker = known[system] if system in known else next(free)
-        fill = color
-        if system in drawn and system in LOOKS:
-            line, marker = VARIANTS[(drawn.count(system) - 1) % len(VARIANTS)]
+        fill, earlier = color, [*system_of.values()][:place].count(system)
+        if earlier and system in LOOKS:
+            line, marker = VARIANTS[(earlier - 1) % len(VARIANTS)]
             fill = "white"
-        drawn.append(system)
         looks[name] = dict(color=color, linestyle=line, marker=marker, markerfacecolor=fill)
     return looks
 

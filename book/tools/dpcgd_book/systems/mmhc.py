@@ -7,7 +7,6 @@ from functools import cache
 from itertools import combinations
 from operator import itemgetter
 
-import networkx as nx
 import numpy as np
 
 from dpcgd.graphs.cpdag import CPDAG
@@ -155,21 +154,13 @@ def hill_climb(score: GraphScore, allowed: np.ndarray) -> np.ndarray:
     return best
 
 
-def _changes(arcs, allowed) -> Iterator[tuple[np.ndarray, tuple[int, ...]]]:
+def _changes(arcs, allowed) -> Iterator[tuple[np.ndarray, list[int]]]:
     """Every DAG one change away, and whose parents changed."""
-    graph = nx.from_numpy_array(arcs, create_using=nx.DiGraph)
-    reached = {v: nx.descendants(graph, v) | {v} for v in graph}
-    for a, b in np.argwhere(arcs).tolist():
-        yield _changed(arcs, a, b, False), (b,)
-        if allowed[b, a] and not any(b in reached[c] for c in graph[a] if c != b):
-            yield _changed(_changed(arcs, a, b, False), b, a, True), (a, b)
-    for a, b in np.argwhere(allowed & ~arcs & ~arcs.T).tolist():
-        if a not in reached[b]:
-            yield _changed(arcs, a, b, True), (b,)
-
-
-def _changed(arcs, a, b, joined) -> np.ndarray:
-    """The same arcs, but for this one."""
-    other = arcs.copy()
-    other[a, b] = joined
-    return other
+    flips = [flip for a, b in np.argwhere(arcs) for flip in ([(a, b)], [(a, b), (b, a)])]
+    flips += [[(a, b)] for a, b in np.argwhere(allowed & ~arcs & ~arcs.T)]
+    for flip in flips:
+        other = arcs.copy()
+        other[tuple(zip(*flip, strict=True))] ^= True
+        cyclic = np.linalg.matrix_power(other.astype(float), len(arcs)).any()  # a walk of d steps
+        if not cyclic and (other <= arcs | allowed).all():
+            yield other, [child for _, child in flip]
