@@ -179,8 +179,7 @@ def panels(
         `sharex` and `sharey`, as matplotlib takes them.
     """
     rows, columns = -(-count // 2), min(2, count)
-    size = (wide, tall * rows + foot)
-    figure, grid = subplots(rows, columns, size=size, squeeze=False, **shared)
+    figure, grid = subplots(rows, columns, size=(wide, tall * rows + foot), squeeze=False, **shared)
     for axes in grid.flat[count:]:
         axes.set_axis_off()
     for axes in grid[:, 0]:
@@ -193,8 +192,7 @@ def legend(figure: Figure, place: str = "outside lower center", **settings: Any)
     handles: dict[str, Any] = {}
     for axes in figure.axes:
         handles |= dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
-    settings = {"loc": place, "handlelength": 3, **settings}
-    figure.legend(list(handles.values()), list(handles), **settings)
+    figure.legend([*handles.values()], [*handles], **{"loc": place, "handlelength": 3, **settings})
 
 
 if shell := get_ipython():  # figures of a notebook as vectors

@@ -166,10 +166,8 @@ def _run(task, package, case) -> _Outcome:
 
 
 def _on_cluster(run, cases, address) -> Iterator[_Outcome]:
-    try:
-        from distributed import Client, as_completed
-    except ModuleNotFoundError:
-        raise ValueError("a cluster needs Dask: pip install dpcgd[cluster]") from None
+    from distributed import Client, as_completed  # pip install dpcgd[cluster]
+
     try:
         client = Client(address, timeout=SECONDS_FOR_CLUSTER, set_as_default=False)
         client.wait_for_workers(1, timeout=SECONDS_FOR_CLUSTER)
