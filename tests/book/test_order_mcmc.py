@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import networkx as nx
 import numpy as np
 import pytest
-from dpcgd_book.systems import order_mcmc as chains
+from dpcgd_book.systems import dag_searches as chains
 from dpcgd_book.systems.p_value_tests import FisherZ
 from dpcgd_book.systems.scores import BGe
 from known_graphs import BIC, NAMES, all_dags, graph_score

@@ -323,7 +323,6 @@ def rounding(sizes: Iterable[int], rng: np.random.Generator) -> pd.DataFrame:
 def _rounding(statistic, exact, n, rng) -> float:
     tables = rng.multinomial(n, rng.dirichlet([0.5] * 4, size=50)).reshape(-1, 2, 2)
     zero = statistic.value(np.ones((2, 2), int))  # less its critical value
-    with localcontext() as context:
-        context.prec = 50
+    with localcontext(prec=50):
         errors = [abs(Decimal(statistic.value(t) - zero) - abs(exact(t))) for t in tables]
     return float(max(errors)) / statistic.sensitivity(n, (2, 2))

@@ -114,9 +114,7 @@ def curves(
     return figure
 
 
-def panel(
-    lines: Mapping[str, tuple[Sequence[float], ...]], xlabel: str, ylabel: str, **settings: Any
-) -> Figure:
+def panel(lines: Mapping[str, tuple], xlabel: str, ylabel: str, **settings: Any) -> Figure:
     """Plot named curves in one panel.
 
     Parameters

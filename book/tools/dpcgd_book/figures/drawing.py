@@ -161,9 +161,7 @@ RIGHT: dict[str, Any] = {"color": BLACK, "linewidth": 1.6, "linestyle": "-"}
 WRONG: dict[str, Any] = {"color": VERMILLION, "linewidth": 2.6, "linestyle": (0, (4, 1, 1, 1))}
 
 
-def sure_arrows(
-    graph: CPDAG, shares: Mapping[tuple[str, str], float], truth: CPDAG, part: Collection[str]
-) -> Figure:
+def sure_arrows(graph: CPDAG, shares: Mapping, truth: CPDAG, part: Collection[str]) -> Figure:
     """Draw a part of a graph beside what is true of it.
 
     Parameters

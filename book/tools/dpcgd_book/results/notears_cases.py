@@ -8,7 +8,7 @@ import numpy as np
 
 import dpcgd.score.notears
 from dpcgd import gram_notears, noleaks, notears
-from dpcgd_book.data.linear_sems import random_sem
+from dpcgd_book.data.mixed_networks import random_sem
 from dpcgd_book.results.graph_scores import scores
 from dpcgd_book.results.larger_networks import drawn
 

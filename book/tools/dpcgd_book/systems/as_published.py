@@ -53,7 +53,7 @@ open_claimed_run = functools.partial(open_run, account=Odometer.for_budget)
 """A run whose odometer enforces no budget: what it claims is not proved."""
 
 
-class PublishedKeywords(SearchKeywords, total=False):
+class Keywords(SearchKeywords, total=False):
     """The keywords of the papers' searches; without a statistic they take the paper's own."""
 
     statistic: Statistic | None
@@ -261,9 +261,7 @@ def optimal_rate(epsilon: float) -> float:
 
 
 @takes_keywords
-def published_svt_pc(
-    data: Counts, *, rate: float = 1.0, **shared: Unpack[PublishedKeywords]
-) -> Release:
+def published_svt_pc(data: Counts, *, rate: float = 1.0, **shared: Unpack[Keywords]) -> Release:
     """SVT-PC as published: p-values, their claimed sensitivity, an odometer.
 
     Parameters
@@ -289,7 +287,7 @@ def published_svt_pc(
 
 @takes_keywords
 def published_priv_pc(
-    data: Counts, *, rate: float | None = None, **shared: Unpack[PublishedKeywords]
+    data: Counts, *, rate: float | None = None, **shared: Unpack[Keywords]
 ) -> Release:
     """Priv-PC as published: p-values, their claimed sensitivity and thresholds, an odometer.
 
@@ -349,7 +347,7 @@ class PublishedOracle(ExponentialOracle):
 
 
 @takes_keywords
-def published_em_pc(data: Counts, **shared: Unpack[PublishedKeywords]) -> Release:
+def published_em_pc(data: Counts, **shared: Unpack[Keywords]) -> Release:
     """EM-PC as published: greedy distances of a G-test, the best set released without noise.
 
     Parameters
@@ -457,7 +455,7 @@ def published_plan(account: CurateOdometer, statistic: Statistic, n: int, *, las
 
 
 @takes_keywords
-def published_curate_pc(data: Counts, **shared: Unpack[PublishedKeywords]) -> Release:
+def published_curate_pc(data: Counts, **shared: Unpack[Keywords]) -> Release:
     """CURATE as published: p-values, a coin near the threshold, its surrogate and its account.
 
     Parameters

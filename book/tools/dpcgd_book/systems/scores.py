@@ -4,32 +4,17 @@ import math
 from collections.abc import Sequence
 from functools import cache
 
-import networkx as nx
 import numpy as np
 from scipy.special import gammaln, multigammaln
 
 from dpcgd.datasets.counts import cell_numbers
 from dpcgd.datasets.dataset import Dataset, check_records
-from dpcgd.graphs.cpdag import CPDAG
 from dpcgd_book.systems.direction_scores import checked_columns, rescaled
 
 __all__ = ["BDeu", "BGe", "GraphScore"]
 
 LEAST_LOG = -700.0
 """A singular matrix has this logarithm of its determinant for each variable."""
-
-
-def check_same_variables(score, test) -> None:
-    """Refuse a score and a test that were made from different data."""
-    if test.d != len(score.variables):
-        sizes = f"the score has {len(score.variables)} variables and the test {test.d}"
-        raise ValueError(f"{sizes}; make both from the same data")
-
-
-def completed(arcs: np.ndarray, variables: Sequence[str]) -> CPDAG:
-    """The completed form of the DAG with these arcs."""
-    dag = nx.from_numpy_array(arcs, create_using=nx.DiGraph, edge_attr=None, nodelist=[*variables])
-    return CPDAG.from_dag(dag)
 
 
 class BGe:
