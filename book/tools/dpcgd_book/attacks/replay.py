@@ -8,7 +8,6 @@ what was paid for it. Nothing here is private.
 
 import contextlib
 import io
-import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextvars import copy_context
@@ -220,7 +219,7 @@ def _draws(steps: list[Step], others: list[Step]) -> Iterator[Draw]:
                 events = events[1:]
             moved = np.asarray(other.about, float) - np.asarray(step.about, float)
             distance = _distance(step.kind, moved)
-            loss = distance / step.scale if step.scale else math.inf if distance else 0.0
+            loss = distance / step.scale if step.scale else np.inf if distance else 0.0
             yield Draw(event.mechanism, loss, _price(event, rate) * (1 + ROOM))
 
 

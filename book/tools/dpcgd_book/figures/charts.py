@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import cycle
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -114,7 +113,7 @@ def curves(
     return figure
 
 
-def panel(lines: Mapping[str, tuple], xlabel: str, ylabel: str, **settings: Any) -> Figure:
+def panel(lines: Mapping[str, tuple], xlabel: str, ylabel: str, **settings) -> Figure:
     """Plot named curves in one panel.
 
     Parameters

@@ -1,6 +1,5 @@
 """Figures that compare systems, budgets and papers: chapters 05 to 07, 10, 17, 18, 20 to 24."""
 
-import math
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -257,7 +256,7 @@ def map_of_wins(cells: pd.DataFrame, letters: Mapping[str, str]) -> Figure:
             text = f"{ahead}\n{cell.F1:.2f}".lstrip("0") if ahead else "-"
             axes.text(x, y, text, ha="center", va="center", fontsize=7.5, linespacing=1.0)
         axes.set(title=f"{d} variables", xlim=(-0.5, len(records) - 0.5))
-        axes.set_xticks(range(len(records)), [f"$10^{{{round(math.log10(n))}}}$" for n in records])
+        axes.set_xticks(range(len(records)), [f"$10^{{{round(np.log10(n))}}}$" for n in records])
         axes.set_yticks(range(len(budgets)), [f"{e:g}" for e in budgets])
         axes.set_ylim(-0.5, len(budgets) - 0.5)
         axes.tick_params(length=0)

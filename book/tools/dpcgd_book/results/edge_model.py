@@ -1,6 +1,5 @@
 """Runs of the edge model beside rules written by hand, and what chapter 12 says of them."""
 
-import math
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -94,7 +93,7 @@ def calibration(rows: pd.DataFrame, source: str) -> pd.DataFrame:
         if pairs.sum() >= 10:
             share = true.sum() / pairs.sum()
             apart = (true - share * pairs).groupby(rows[source]).sum()
-            error = math.sqrt((apart**2).sum()) / pairs.sum()
+            error = np.sqrt((apart**2).sum()) / pairs.sum()
             bands.append([said.sum() / pairs.sum(), share, error])
     return pd.DataFrame(bands, columns=["said", "true", "error"])
 
