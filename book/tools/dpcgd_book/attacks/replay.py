@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpcgd.privacy.budget import ROOM
+from dpcgd.privacy import budget, mechanisms
 from dpcgd.privacy.events import Event, GaussianEvent
-from dpcgd.privacy.mechanisms import before_amplification
 from dpcgd.privacy.run import OBSERVER
 from dpcgd_book.attacks.audit import Recorder, Step, kind_paid
 
@@ -220,7 +219,7 @@ def _draws(steps: list[Step], others: list[Step]) -> Iterator[Draw]:
             moved = np.asarray(other.about, float) - np.asarray(step.about, float)
             distance = _distance(step.kind, moved)
             loss = distance / step.scale if step.scale else np.inf if distance else 0.0
-            yield Draw(event.mechanism, loss, _price(event, rate) * (1 + ROOM))
+            yield Draw(event.mechanism, loss, _price(event, rate) * (1 + budget.ROOM))
 
 
 def _distance(kind: str, moved: np.ndarray) -> float:
@@ -237,7 +236,7 @@ def _price(event: Event, rate: float) -> float:
     if isinstance(event, GaussianEvent):
         return 1 / event.noise_multiplier
     if event.mechanism == "above threshold":
-        return before_amplification(event.epsilon, rate) / 4
+        return mechanisms.before_amplification(event.epsilon, rate) / 4
     return event.epsilon
 
 

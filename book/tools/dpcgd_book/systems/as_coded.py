@@ -18,24 +18,20 @@ import numpy as np
 from scipy.optimize import minimize
 
 from dpcgd import CPDAG, Budget, BudgetSpent, Dataset, Release
-from dpcgd.constraint.curate_pc import LEAST_EPSILON, Surrogate, allocate
-from dpcgd.constraint.em_pc import count_scores
+from dpcgd.constraint import curate_pc, em_pc
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import Answers
+from dpcgd.privacy import conversions, mechanisms
 from dpcgd.privacy.budget import Spent
-from dpcgd.privacy.conversions import gaussian_multiplier
 from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent, PureEvent
-from dpcgd.privacy.mechanisms import before_amplification
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.run import Run, RunKeywords, open_run, takes_keywords
 from dpcgd.score import notears
 from dpcgd.score.schedules import multiplicative, uniform
+from dpcgd.statistics import many_tables, rank_statistics
 from dpcgd.statistics.categorical_statistics import GTest
-from dpcgd.statistics.many_tables import nearnesses_of
-from dpcgd.statistics.rank_statistics import kendall_p
 from dpcgd.statistics.statistic import normal_tail
 from dpcgd_book.systems import as_published
-from dpcgd_book.systems.as_published import BETA
 
 __all__ = ["CURATE_AS_CODED", "CURATE_AS_PRINTED", "CurateSettings", "EM_AS_CODED", "EM_AS_PRINTED"]
 __all__ += ["EmSettings", "NOLEAKS_AS_CODED", "NOLEAKS_AS_PRINTED", "NoLeaksSettings"]
@@ -144,7 +140,7 @@ def p_where_both_vary(table: np.ndarray) -> float:
     strata = table.reshape(*table.shape[:2], -1)
     varies = [(strata.sum(axis=axis) > 0).sum(axis=0) > 1 for axis in (0, 1)]
     kept = varies[0] & varies[1] & (strata.sum(axis=(0, 1)) > 2)
-    return kendall_p(strata[..., kept]) if kept.any() else math.nan
+    return rank_statistics.kendall_p(strata[..., kept]) if kept.any() else math.nan
 
 
 _tables = functools.lru_cache(1)(Tables)  # several runs on the same records share their work
@@ -182,7 +178,7 @@ def _normal(noise: Noise, scale: float) -> float:
     return noise.gaussian(scale, GaussianEvent("Gaussian", 1.0))(0.0)
 
 
-ROUNDS_AS_PRINTED = RoundSettings(4.5, kendall_p, 2.0, _laplace, False)
+ROUNDS_AS_PRINTED = RoundSettings(4.5, rank_statistics.kendall_p, 2.0, _laplace, False)
 """Priv-PC and SVT-PC as the paper prints them."""
 ROUNDS_AS_CODED = RoundSettings(6.0, p_where_both_vary, 4.0, _normal, True)
 """Priv-PC and SVT-PC as the code runs them."""
@@ -253,7 +249,7 @@ def coded_priv_pc(
     half, n, noise = shared["epsilon"] / 2, data.n, run.noise
     rate = as_published.optimal_rate(half) if rate is None else rate
     moves, sampled = 0.5 - normal_tail(settings.constant / math.sqrt(n)), math.floor(rate * n)
-    scale = 2 * moves / math.sqrt(rate) / before_amplification(half, rate)
+    scale = 2 * moves / math.sqrt(rate) / mechanisms.before_amplification(half, rate)
     whole = _tables(data)
 
     def renewed():
@@ -326,7 +322,7 @@ def num_sig(scores: Sequence[float], p_values: Sequence[float], alpha: float) ->
 
 EM_AS_PRINTED = EmSettings(
     0.05,
-    lambda scores, p_values, alpha: count_scores(scores),
+    lambda scores, p_values, alpha: em_pc.count_scores(scores),
     lambda half, deleted: half,
     lambda number, variable: variable,
     lambda epsilon, deleted: [epsilon / 2] * (1 + deleted),
@@ -385,7 +381,7 @@ def _clearest(data, alpha, order, x, neighbours, y) -> tuple[float, float, tuple
     shapes = np.array([tables.shape(test) for test in tests], float)
     freedom = (shapes[:, 0] - 1) * (shapes[:, 1] - 1) * shapes[:, 2:].prod(axis=1)
     made, p_values = tables.n >= 10 * freedom, np.ones(len(tests))  # a sparse table passes (code)
-    p_values[made] = nearnesses_of(GTest(), tables, np.array(tests, np.int64)[made])
+    p_values[made] = many_tables.nearnesses_of(GTest(), tables, np.array(tests, np.int64)[made])
     k = int(np.argmax(p_values))
     steps = as_published.PublishedFlips(alpha).value(tables.counts(tests[k]))
     return math.copysign(abs(steps) - 1, -steps), float(p_values[k]), tests[k][2:]
@@ -400,8 +396,8 @@ def _chosen(run, scores, epsilon) -> int:
 
 def _slsqp(tests, remaining, surrogate, price) -> np.ndarray:
     """One run of SLSQP over the epsilons themselves, from one that all tests can afford."""
-    together = allocate([tests.sum()], remaining, surrogate, price) / math.sqrt(len(tests))
-    start = together.repeat(len(tests))
+    together = curate_pc.allocate([tests.sum()], remaining, surrogate, price)
+    start = (together / math.sqrt(len(tests))).repeat(len(tests))
     affordable = {"type": "ineq", "fun": lambda e: remaining - price(tests, e).sum()}
     falls = {"type": "ineq", "fun": lambda e: -np.diff(e)}
     rules = [affordable, falls][: len(tests)]
@@ -442,11 +438,11 @@ def _coin(noise: Noise) -> bool:
 CURATE_LEVEL = 0.05
 """CURATE's threshold (paper, section IV, and code)."""
 CURATE_AS_PRINTED = CurateSettings(
-    10 / 11 / math.sqrt(math.pi), 1e-12, 0.0, math.inf, -math.inf, allocate, _coin
+    10 / 11 / math.sqrt(math.pi), 1e-12, 0.0, math.inf, -math.inf, curate_pc.allocate, _coin
 )
 """CURATE by tests as the paper prints it."""
 CURATE_AS_CODED = CurateSettings(
-    0.3627, 1e-14, 1e-14, 1e-10, CURATE_LEVEL * (1 - BETA), _slsqp, lambda noise: False
+    0.3627, 1e-14, 1e-14, 1e-10, CURATE_LEVEL * (1 - as_published.BETA), _slsqp, lambda noise: False
 )
 """CURATE by tests as its code runs it."""
 
@@ -479,7 +475,7 @@ def coded_curate_pc(
     shared["delta"] = settings.order_delta
     run, last = open_run(data, account=as_published.CurateOdometer, **shared), data.d - 2
     moves = settings.moves / math.sqrt(data.n)
-    surrogate = Surrogate(BETA * CURATE_LEVEL / moves, grey=1.0)
+    surrogate = curate_pc.Surrogate(as_published.BETA * CURATE_LEVEL / moves, grey=1.0)
     price = functools.partial(as_published.leakage, delta=settings.order_delta)
     event = PureEvent("Laplace", 1.0)
 
@@ -491,7 +487,7 @@ def coded_curate_pc(
             raise BudgetSpent("CURATE's account is at its end")
         tests = as_published.most_questions(joined, order, last)
         epsilon = float(settings.optimise(tests, left, surrogate, price)[0])
-        if epsilon < LEAST_EPSILON:
+        if epsilon < curate_pc.LEAST_EPSILON:
             raise BudgetSpent("next to nothing is left")
         event = PureEvent("Laplace", epsilon, label=f"order {order}")
 
@@ -506,7 +502,7 @@ def coded_curate_pc(
         noisy = run.noise.laplace(moves, event)(p)
         if noisy > settings.charged_above:
             run.account.spend(event)
-        if abs(noisy - CURATE_LEVEL) <= BETA * CURATE_LEVEL:
+        if abs(noisy - CURATE_LEVEL) <= as_published.BETA * CURATE_LEVEL:
             return settings.deletes_in_grey(run.noise)
         return noisy > CURATE_LEVEL
 
@@ -580,7 +576,7 @@ def coded_noleaks(
     def gradient(weights):
         visited.append(weights)
         spent.append(next(budgets))
-        multiplier = gaussian_multiplier(Budget(spent[-1], delta))
+        multiplier = conversions.gaussian_multiplier(Budget(spent[-1], delta))
         events.append(GaussianEvent("Gaussian", multiplier))
         mean = notears.squared_loss(weights, gram)[1].clip(-CLIP, CLIP)
         return run.noise.gaussian(moves, events[-1])(mean) * ~np.eye(d, dtype=bool)

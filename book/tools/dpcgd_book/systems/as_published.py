@@ -15,11 +15,8 @@ from numba import njit
 from scipy.optimize import minimize_scalar
 
 from dpcgd import Budget, Counts, Dataset, Release
-from dpcgd.constraint import curate_pc
+from dpcgd.constraint import curate_pc, em_pc, laplace_pc, priv_pc
 from dpcgd.constraint.curate_pc import Plan
-from dpcgd.constraint.em_pc import ExponentialOracle
-from dpcgd.constraint.laplace_pc import released_by
-from dpcgd.constraint.priv_pc import Round, SieveOracle, ThresholdOracle
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.privacy.budget import Spent
@@ -282,7 +279,7 @@ def published_svt_pc(data: Counts, *, rate: float = 1.0, **shared: Unpack[Keywor
     -------
     None proved: chapters 03 and 04.
     """
-    return _by_rounds(ThresholdOracle, (1.0, 0.0), 0.0, data, rate, shared)
+    return _by_rounds(priv_pc.ThresholdOracle, (1.0, 0.0), 0.0, data, rate, shared)
 
 
 @takes_keywords
@@ -325,21 +322,21 @@ def published_priv_pc(
     -----
     Wang, Pang and Song (2020), algorithm 2, with the settings of its code.
     """
-    return _by_rounds(SieveOracle, (0.5, 0.5), TWEAK, data, rate, shared)
+    return _by_rounds(priv_pc.SieveOracle, (0.5, 0.5), TWEAK, data, rate, shared)
 
 
 def _by_rounds(kind, shares, tweak, data, rate, shared) -> Release:
     """A search whose every round costs epsilon: these shares for sieve and examination."""
     max_order = shared.setdefault("max_order", 3)
     run = open_claimed_run(data, records=rate != 1, rate=rate, **shared)
-    cost = Round(*(share * shared["epsilon"] for share in shares))
+    cost = priv_pc.Round(*(share * shared["epsilon"] for share in shares))
     statistic = shared.get("statistic") or PublishedKendallP()
     rate = optimal_rate(cost.sieve) if rate is None else rate
     oracle = kind(Tables(data), statistic, lambda _: cost, 0.0, tweak, rate, run.account, run.noise)
-    return released_by(oracle, run, max_order)
+    return laplace_pc.released_by(oracle, run, max_order)
 
 
-class PublishedOracle(ExponentialOracle):
+class PublishedOracle(em_pc.ExponentialOracle):
     """EM-PC as published: the set is the best one, which is released without noise."""
 
     def _which_set(self, sets, scores, epsilon) -> tuple[int, ...]:
@@ -377,7 +374,7 @@ def published_em_pc(data: Counts, **shared: Unpack[Keywords]) -> Release:
     statistic, half = shared.get("statistic") or PublishedFlips(), shared["epsilon"] / 2
     paid = run.account, run.noise
     oracle = PublishedOracle(Tables(data), statistic, lambda *_: half, exponential, 0.0, *paid)
-    return released_by(oracle, run, max_order)
+    return laplace_pc.released_by(oracle, run, max_order)
 
 
 class CoinOracle(curate_pc.CurateOracle):
@@ -483,7 +480,7 @@ def published_curate_pc(data: Counts, **shared: Unpack[Keywords]) -> Release:
     statistic, last = shared.get("statistic") or PublishedCurateP(), min(max_order, data.d - 2)
     plan = published_plan(run.account, statistic, data.n, last=last)
     oracle = CoinOracle(Tables(data), statistic, math.nan, 0.0, run.account, run.noise, plan=plan)
-    return released_by(oracle, run, last)
+    return laplace_pc.released_by(oracle, run, last)
 
 
 def published_gradient(

@@ -17,8 +17,7 @@ import numpy as np
 
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.pc_search import search
-from dpcgd.privacy.budget import LEAST
-from dpcgd.privacy.run import check_level
+from dpcgd.privacy import budget, run
 from dpcgd_book.systems.p_value_tests import IndependenceTest, Level
 from dpcgd_book.systems.scores import GraphScore
 
@@ -93,7 +92,7 @@ def max_min_neighbours(test: IndependenceTest, *, alpha: float, max_order: int =
     boolean array, shape (d, d)
         Symmetric.
     """
-    check_level(alpha)
+    run.check_level(alpha)
     near = np.zeros((test.d, test.d), bool)
     for target in range(test.d):
         near[target, _neighbours(test, target, math.log(alpha), max_order)] = True
@@ -370,7 +369,7 @@ class _Chain:
             order[first], order[second] = order[second], order[first]
         else:
             order.insert(second, order.pop(first))
-        self._go(order, math.log(self.rng.random() or LEAST))
+        self._go(order, math.log(self.rng.random() or budget.LEAST))
 
 
 def _befores(order) -> dict[int, int]:

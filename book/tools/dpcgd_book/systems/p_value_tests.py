@@ -8,9 +8,7 @@ from scipy.special import gammaincc, gammaln
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.privacy.run import check_level
-from dpcgd.statistics.categorical_statistics import AdjustedChiSquared, g_statistic
-from dpcgd.statistics.moment_matrices import fisher_z
-from dpcgd.statistics.statistic import alone, refusal
+from dpcgd.statistics import categorical_statistics, moment_matrices, statistic
 from dpcgd_book.systems.direction_scores import checked_columns, rescaled
 
 __all__ = ["FisherZ", "GSquare", "IndependenceTest", "Level"]
@@ -55,7 +53,7 @@ class FisherZ:
 
     def log_p(self, x: int, y: int, given: tuple[int, ...]) -> float:
         """Natural logarithm of the two-sided p-value."""
-        return float(fisher_z(self.correlation, self.n, [(x, y, *given)])[0])
+        return float(moment_matrices.fisher_z(self.correlation, self.n, [(x, y, *given)])[0])
 
 
 class GSquare:
@@ -87,11 +85,11 @@ class GSquare:
 
     def log_p(self, x: int, y: int, given: tuple[int, ...]) -> float:
         """Natural logarithm of the p-value, minus infinity where no test is made."""
-        if refusal(self._tables.n, self._tables.shape((x, y, *given))):
+        if statistic.refusal(self._tables.n, self._tables.shape((x, y, *given))):
             return -math.inf
         table = self._tables.counts((x, y, *given))
-        freedom = AdjustedChiSquared().freedoms(alone(table))[0]
-        half, value = freedom / 2, g_statistic(table) / 2
+        freedom = categorical_statistics.AdjustedChiSquared().freedoms(statistic.alone(table))[0]
+        half, value = freedom / 2, categorical_statistics.g_statistic(table) / 2
         if half == 0:  # a constant is independent; what a stratum makes constant may be anything
             return -math.inf if given else 0.0
         tail = gammaincc(half, value)
