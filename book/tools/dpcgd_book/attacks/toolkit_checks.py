@@ -13,10 +13,8 @@ import numpy as np
 import pandas as pd
 from scipy import integrate, stats
 
-from dpcgd.privacy import conversions, mechanisms
+from dpcgd.privacy import conversions, filters, mechanisms, noise
 from dpcgd.privacy.budget import BudgetSpent
-from dpcgd.privacy.filters import Odometer
-from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.categorical_statistics import GTest
 from dpcgd.statistics.rank_statistics import KendallZ
 
@@ -285,7 +283,7 @@ def same_draws(plain: Callable, package: Callable, data: Any, seed: int, **setti
     same = 0
     for stream in range(200):
         ours, theirs = (np.random.default_rng([seed, stream]) for _ in range(2))
-        theirs = package(data, account=Odometer(1e-6), noise=SeededNoise(theirs))
+        theirs = package(data, account=filters.Odometer(1e-6), noise=noise.SeededNoise(theirs))
         same += plain(data, **settings, rng=ours) == theirs
     return same
 

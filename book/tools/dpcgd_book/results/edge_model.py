@@ -12,8 +12,7 @@ from dpcgd import CPDAG, Budget, graph_from_moments, table_pc
 from dpcgd.datasets.random_networks import any_network
 from dpcgd.moments.clipped_moments import measure_moments
 from dpcgd.moments.interactions import paid
-from dpcgd.privacy.filters import GaussianFilter
-from dpcgd.privacy.noise import SeededNoise
+from dpcgd.privacy import filters, noise
 from dpcgd.reading.reader import edge_probabilities, first_reading, most_likely_edges
 from dpcgd_book.figures import charts
 from dpcgd_book.results.graph_scores import over_networks, scores
@@ -46,12 +45,12 @@ def _counted(what, probabilities, true) -> dict[str, float]:
 def _by_model(data, private) -> dict[str, float]:
     """Scores, what was said, and scores of edges read once or from pairs as they are."""
     release = graph_from_moments(data, precision="f1", **private)
-    account = GaussianFilter(Budget(private["epsilon"], private["delta"]))
+    account = filters.GaussianFilter(Budget(private["epsilon"], private["delta"]))
     truth = CPDAG.from_dag(data.truth)
     result = scores(release.graph, data.truth)
     result |= _counted("pairs", release.probabilities, truth.skeleton)
     result |= _counted("arrows", release.arrow_shares, truth.arrows)
-    measure = paid(account, SeededNoise(private["rng"]))
+    measure = paid(account, noise.SeededNoise(private["rng"]))
     likely = {
         "once F1": first_reading(release.marginals),
         "twice F1": edge_probabilities(release.marginals),

@@ -21,8 +21,7 @@ from dpcgd import CPDAG, Budget, BudgetSpent, Dataset, Release
 from dpcgd.constraint import curate_pc, em_pc
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import Answers
-from dpcgd.privacy import conversions, mechanisms
-from dpcgd.privacy.budget import Spent
+from dpcgd.privacy import budget, conversions, mechanisms
 from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent, PureEvent
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.run import Run, RunKeywords, open_run, takes_keywords
@@ -586,7 +585,7 @@ def coded_noleaks(
     except StopIteration:
         weights = visited[-1]
     charged = math.log((data.n + 1) / max(1, data.n + 1 - RAW))
-    claim = Spent(sum(spent) + charged, len(spent) * delta + RAW / data.n)
+    claim = budget.Spent(sum(spent) + charged, len(spent) * delta + RAW / data.n)
     run = replace(run, account=as_published.PairsAddedUp(claim))
     run.account.spend(*events)
     return notears.release_by_weights(weights, notears.THRESHOLD, run, data.variables)

@@ -5,8 +5,7 @@ import math
 import numpy as np
 from scipy.special import gammaincc, gammaln
 
-from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.counts import Counts
+from dpcgd.datasets import contingency_tables, counts
 from dpcgd.privacy.run import check_level
 from dpcgd.statistics import categorical_statistics, moment_matrices, statistic
 from dpcgd_book.systems.direction_scores import checked_columns, rescaled
@@ -80,8 +79,8 @@ class GSquare:
     True
     """
 
-    def __init__(self, data: Counts):
-        self.d, self._tables = data.d, Tables(data)
+    def __init__(self, data: counts.Counts):
+        self.d, self._tables = data.d, contingency_tables.Tables(data)
 
     def log_p(self, x: int, y: int, given: tuple[int, ...]) -> float:
         """Natural logarithm of the p-value, minus infinity where no test is made."""

@@ -14,8 +14,7 @@ from dpcgd import CPDAG, Budget, Dataset
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.moments.clipped_moments import blocks_of
 from dpcgd.moments.interactions import MeasuredMarginals, Moment, paid
-from dpcgd.privacy.filters import Filter, GaussianFilter
-from dpcgd.privacy.noise import SeededNoise
+from dpcgd.privacy import filters, noise
 from dpcgd.reading.repairs import repaired
 from dpcgd.tables.table_pc import LOOKS, TRIPLES, TableOracle, search_again, shares
 
@@ -116,7 +115,7 @@ def _few_false(result, oracle):
 VARIANTS: dict[str, dict[str, Any]] = {
     "table_pc": {},
     "one look": {"looks": ()},
-    "costs added up": {"filter": Filter},
+    "costs added up": {"filter": filters.Filter},
     "tables one by one": {"kind": _OneByOne},
     "order 1 from bought triples": {"oracle": _BoughtTables},
     "no rule for determined": {"rules": {"determined": 0.0}},
@@ -127,7 +126,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "all triples at once": {"then": _all_triples},
     "positive semidefinite": {"kind": _Projected},
     "all of it undone": {
-        **{"looks": (), "filter": Filter, "kind": _OneByOne, "oracle": _BoughtTables},
+        **{"looks": (), "filter": filters.Filter, "kind": _OneByOne, "oracle": _BoughtTables},
         "rules": {"determined": 0.0, "most_noise": math.inf},
     },
 }
@@ -141,8 +140,8 @@ MORE_VARIANTS: dict[str, dict[str, Any]] = {
 """Variants that are tried on random and on larger networks alone."""
 
 AS_IT_IS = {
-    **{"kind": MeasuredMarginals, "oracle": TableOracle, "looks": LOOKS, "filter": GaussianFilter},
-    **{"pairs": None, "rules": {}, "then": lambda marginals, account: None},
+    **{"kind": MeasuredMarginals, "oracle": TableOracle, "looks": LOOKS, "rules": {}},
+    **{"filter": filters.GaussianFilter, "pairs": None, "then": lambda marginals, account: None},
     "repairs": partial(repaired, max_order=2),
 }
 """What table_pc does where a variant changes nothing."""
@@ -163,7 +162,7 @@ def run_variant(data: Dataset, variant: str, epsilon: float, delta: float, rng: 
     if own.pairs:
         pairs, triple = own.pairs, (1 - own.pairs) / (TRIPLES * data.d)
     account = own.filter(Budget(epsilon, delta))
-    marginals = own.kind(Tables(data), paid(account, SeededNoise(rng)))
+    marginals = own.kind(Tables(data), paid(account, noise.SeededNoise(rng)))
     marginals.measure_pairs(pairs * account.rho)
     own.then(marginals, account)
     oracle = own.oracle(marginals, price=triple * account.rho, **own.rules)
