@@ -4,7 +4,6 @@ Every mutant is a mistake that somebody has published or could make in an aftern
 run on data sets that are a single number or a list of query values, moved by one person.
 """
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -133,7 +132,7 @@ def _tested_release(data, noise, *, test=True):
     """Release a query that one person moves by 100, proposing 1: the test must refuse."""
     settings = {"proposed": 1.0, "epsilon": EPSILON, "delta": DELTA, "noise": noise}
     account = filters.Filter(Budget(20.0, 0.1), reserved=DELTA)
-    distance = 0.0 if test else math.inf
+    distance = 0.0 if test else np.inf
     return propose_test_release(lambda: data, lambda: distance, account=account, **settings)
 
 
@@ -141,7 +140,7 @@ class _AddRemoveBound(KendallZ):
     """The bound of Priv-PC's theorem 3, used for a replaced record."""
 
     def sensitivity(self, n, levels):
-        return 4.5 / math.sqrt(n)
+        return 4.5 / np.sqrt(n)
 
 
 class _SkippedStrata(KendallZ):

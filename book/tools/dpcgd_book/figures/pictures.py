@@ -1,6 +1,5 @@
 """Figures of one test, one mechanism or one record: chapters 01 to 05, 08, 10, 11 and 24."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -176,7 +175,7 @@ def reachable_doubles(hits: Mapping[str, Sequence[bool]], *, start: float) -> Fi
         axes.plot(column, -row, marker, color=color, markersize=5.5, label=label)
     axes.set_yticks(-np.arange(len(rows)), list(hits))
     axes.set_ylim(-len(rows) + 0.5, 0.5)
-    step = f"$2^{{{round(math.log2(math.ulp(start)))}}}$"
+    step = f"$2^{{{round(np.log2(np.spacing(start)))}}}$"
     axes.set_xlabel(f"double-precision number, counted from {start:g} in steps of {step}")
     figure.legend(loc="outside upper center", ncols=3)
     return figure

@@ -1,7 +1,6 @@
 """Variants of table_pc, each with one of its ideas changed or left out: what is an idea worth?"""
 
 import math
-from functools import partial
 from itertools import combinations, compress
 from types import SimpleNamespace
 from typing import Any
@@ -142,7 +141,7 @@ MORE_VARIANTS: dict[str, dict[str, Any]] = {
 AS_IT_IS = {
     **{"kind": MeasuredMarginals, "oracle": TableOracle, "looks": LOOKS, "rules": {}},
     **{"filter": filters.GaussianFilter, "pairs": None, "then": lambda marginals, account: None},
-    "repairs": partial(repaired, max_order=2),
+    "repairs": lambda result, oracle: repaired(result, oracle, max_order=2),
 }
 """What table_pc does where a variant changes nothing."""
 
