@@ -26,9 +26,8 @@ from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.moment_matrices import second_moments, second_moments_sensitivity
 from dpcgd_book.results.known_tables import Counts, blurred_marginals
 
-__all__ = ["check_arrows", "check_interval", "check_look", "check_p_value", "check_parts"]
-__all__ += ["check_moments", "check_plan", "check_reader", "check_round", "check_run"]
-__all__ += ["check_table"]
+__all__ = ["check_arrows", "check_interval", "check_moments", "check_p_value", "check_reader"]
+__all__ += ["check_look", "check_parts", "check_plan", "check_round", "check_run", "check_table"]
 
 
 def _within(hits: int, runs: int, low: float, high: float, what: str):

@@ -19,8 +19,7 @@ from dpcgd_book.results.graph_scores import over_networks, scores
 from dpcgd_book.results.larger_networks import drawn
 from dpcgd_book.results.stored import FullResults, rows_on_file, stored_folder, yardsticks
 
-__all__ = ["BOUNDS", "SHOWN", "SYSTEMS", "Runs", "beyond", "calibration", "fresh_case"]
-__all__ += ["named_case"]
+__all__ = ["SHOWN", "SYSTEMS", "Runs", "beyond", "calibration", "fresh_case", "named_case"]
 
 SYSTEMS = ("learned_pc", "table_pc")
 """The names of both systems in rows on file."""

@@ -11,8 +11,7 @@ import pandas as pd
 
 from dpcgd.graphs.cpdag import CPDAG
 
-__all__ = ["SCORES", "Paired", "arcs_f1", "paired", "reference_arcs", "scores"]
-__all__ += ["with_errors"]
+__all__ = ["SCORES", "Paired", "arcs_f1", "paired", "reference_arcs", "scores", "with_errors"]
 
 SCORES = ("F1", "arrowhead F1", "SHD", "edges", "precision", "recall")
 """The names of all scores."""
