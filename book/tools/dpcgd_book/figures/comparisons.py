@@ -153,19 +153,13 @@ def one_look(runs: pd.DataFrame, *, complete: Sequence[float], xlabel: str) -> F
     for (column, title), level in zip(MEASURES.items(), complete, strict=True):
         lines[title] = {}
         for name, rows in runs.groupby("system", sort=False):
-            mean, error = _over_networks(rows, column)
-            lines[title][name] = mean.index, mean, 2 * error
+            groups = rows.groupby("epsilon")
+            points = {e: over_networks(own.groupby("network")[column]) for e, own in groups}
+            mean, error = np.transpose([*points.values()])
+            lines[title][name] = [*points], mean, 2 * error
         lines[title]["complete graph"] = ends, [level, level]
     shown: dict[str, Any] = dict(xlabels=[xlabel] * 2, ylabel="mean over the networks", log="x")
     return charts.curves(lines, **shown, limits=(0, None), aside=1.04)
-
-
-def _over_networks(runs, column):
-    """The mean over the networks by epsilon, and its standard error over runs."""
-    cells = runs.groupby(["epsilon", "network"])[column]
-    mean = cells.mean().groupby("epsilon").mean()
-    squares = (cells.sem().fillna(0.0) ** 2).groupby("epsilon")
-    return mean, np.sqrt(squares.sum()) / squares.count()
 
 
 def schedules(runs: pd.DataFrame, names: Sequence[str]) -> Figure:
@@ -186,8 +180,8 @@ def schedules(runs: pd.DataFrame, names: Sequence[str]) -> Figure:
     dots: dict = {column: {} for column in MEASURES}
     for column, name in product(MEASURES, names):
         rows = runs[runs.schedule == name]
-        series[column][""][name] = np.concatenate(_over_networks(rows, column))
-        dots[column][name] = rows.groupby("network")[column].mean()
+        by_network = rows.groupby("network")[column]
+        series[column][""][name], dots[column][name] = over_networks(by_network), by_network.mean()
     return charts.rows(series, xlabels=list(MEASURES.values()), dots=dots)
 
 
