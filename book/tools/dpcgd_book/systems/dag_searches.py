@@ -18,8 +18,7 @@ import numpy as np
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.pc_search import search
 from dpcgd.privacy import budget, run
-from dpcgd_book.systems.p_value_tests import IndependenceTest, Level
-from dpcgd_book.systems.scores import GraphScore
+from dpcgd_book.systems.tests_and_scores import GraphScore, IndependenceTest, Level
 
 __all__ = ["BestDag", "hill_climb", "iterative_mcmc", "max_min_neighbours", "mmhc", "order_mcmc"]
 
@@ -58,8 +57,7 @@ def mmhc(score: GraphScore, test: IndependenceTest, *, alpha: float = 0.05) -> C
 
     Examples
     --------
-    >>> from dpcgd_book.systems.p_value_tests import FisherZ
-    >>> from dpcgd_book.systems.scores import BGe
+    >>> from dpcgd_book.systems.tests_and_scores import BGe, FisherZ
     >>> values = np.random.default_rng(0).normal(size=(500, 3))
     >>> values[:, 2] += values[:, 0] + values[:, 1]
     >>> score, test = BGe.from_values(values, ["a", "b", "c"]), FisherZ.from_values(values)
@@ -146,7 +144,7 @@ def hill_climb(score: GraphScore, allowed: np.ndarray) -> np.ndarray:
 
     Examples
     --------
-    >>> from dpcgd_book.systems.scores import BGe
+    >>> from dpcgd_book.systems.tests_and_scores import BGe
     >>> score = BGe(np.array([[1, 0.8], [0.8, 1]]), 100)
     >>> hill_climb(score, ~np.eye(2, dtype=bool)).sum()
     np.int64(1)
@@ -241,8 +239,7 @@ def iterative_mcmc(
 
     Examples
     --------
-    >>> from dpcgd_book.systems.p_value_tests import FisherZ
-    >>> from dpcgd_book.systems.scores import BGe
+    >>> from dpcgd_book.systems.tests_and_scores import BGe, FisherZ
     >>> values = np.random.default_rng(0).normal(size=(500, 3))
     >>> values[:, 2] += values[:, 0] + values[:, 1]
     >>> score, test = BGe.from_values(values, ["a", "b", "c"]), FisherZ.from_values(values)
@@ -289,7 +286,7 @@ def order_mcmc(score: GraphScore, candidates: np.ndarray, *, rng: np.random.Gene
 
     Examples
     --------
-    >>> from dpcgd_book.systems.scores import BGe
+    >>> from dpcgd_book.systems.tests_and_scores import BGe
     >>> score = BGe(np.array([[1, 0.8], [0.8, 1]]), 100, ["a", "b"])
     >>> print(order_mcmc(score, ~np.eye(2, dtype=bool), rng=np.random.default_rng(0)).graph)
     a -- b
