@@ -51,7 +51,7 @@ def _searched(run, data, last, separates, begin=lambda joined, order: None) -> R
     `separates` is asked about x, y and a set, and answers None where it makes no test; `begin` is
     called with the pairs that are joined and the order.
     """
-    (joined, sets), tests = _nothing_deleted(data.d), 0
+    joined, sets, tests = ~np.eye(data.d, dtype=bool), defaultdict[frozenset, set](set), 0
     with suppress(BudgetSpent):
         for order in range(last + 1):
             begin(joined, order)
@@ -67,10 +67,6 @@ def _searched(run, data, last, separates, begin=lambda joined, order: None) -> R
             if joined.sum(axis=1).max() <= order:
                 break
     return _released(run, data, joined, sets, tests)
-
-
-def _nothing_deleted(d: int) -> tuple[np.ndarray, Sets]:
-    return ~np.eye(d, dtype=bool), defaultdict(set)
 
 
 def oriented(joined: np.ndarray, sets: Sets) -> np.ndarray:
@@ -351,8 +347,8 @@ def coded_em_pc(
     -------
     None proved: chapter 05. The scores' sensitivity is not 1, and sets are published without noise.
     """
-    run = as_published.open_claimed_run(data, **shared)
-    (joined, sets), half, tests = _nothing_deleted(data.d), shared["epsilon"] / 2, 0
+    run, half = as_published.open_claimed_run(data, **shared), shared["epsilon"] / 2
+    joined, sets, tests = ~np.eye(data.d, dtype=bool), defaultdict[frozenset, set](set), 0
     for order in range(data.d - 1):
         for x in range(data.d):
             neighbours = tuple(np.flatnonzero(joined[x]).tolist())
