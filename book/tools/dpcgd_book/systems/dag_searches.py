@@ -119,8 +119,7 @@ def _neighbours(test, target, log_alpha, max_order) -> list[int]:
 
 
 def _subsets(variables, most) -> Iterator[tuple[int, ...]]:
-    for size in range(min(most, len(variables)) + 1):
-        yield from combinations(variables, size)
+    return (few for size in range(most + 1) for few in combinations(variables, size))
 
 
 def hill_climb(score: GraphScore, allowed: np.ndarray) -> np.ndarray:
