@@ -34,19 +34,19 @@ SERIES = tuple(zip((BLUE, VERMILLION, GREEN, PURPLE), ("-", "--", "-.", ":"), "o
 """Colour, line style and marker of the first, second, ... series of a figure."""
 
 
-Look = tuple[str, Any, str]
+Look = tuple[str, Any, Any]
 
 
-def _table(part: str) -> dict[str, Look]:
+def table_of_looks(part: str) -> dict[str, Look]:
     """A part of the table of looks. A line style is a name, or lengths of dashes and of gaps."""
     rows = json.loads(Path(__file__).with_name("looks.json").read_text())[part]
     return {
-        name: (color, line if isinstance(line, str) else (0, tuple(line)), marker)
-        for name, (color, line, marker) in rows.items()
+        name: (color, line if isinstance(line, str) else (0, tuple(line)), other)
+        for name, (color, line, other) in rows.items()
     }
 
 
-LOOKS = _table("systems")
+LOOKS = table_of_looks("systems")
 """Colour, line style and marker of each system and channel, the same in every figure.
 
 No two systems share a colour, a line style or a marker. The four channels share none among
@@ -56,7 +56,7 @@ with gradients is a system of its own.
 """
 
 
-BESIDE = _table("beside")
+BESIDE = table_of_looks("beside")
 """What systems are compared with: search without privacy, and the graph that joins all pairs.
 
 Below that, what a paper's constants give, and what ours give.
