@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpcgd.privacy import budget, mechanisms
+from dpcgd.privacy import budget, mechanisms, run
 from dpcgd.privacy.events import Event, GaussianEvent
-from dpcgd.privacy.run import OBSERVER
 from dpcgd_book.attacks.audit import Recorder, Step, kind_paid
 
 __all__ = ["Divergence", "Draw", "replay", "worst"]
@@ -141,11 +140,11 @@ def _watched(system, data, record: Callable[..., Recorder]) -> _Watched:
     recorders: list[Recorder] = []
     release, error, printed, context = None, None, io.StringIO(), copy_context()
 
-    def observed(run):
-        recorders.append(record(run.account, run.noise))
-        return replace(run, account=recorders[0], noise=recorders[0])
+    def observed(opened):
+        recorders.append(record(opened.account, opened.noise))
+        return replace(opened, account=recorders[0], noise=recorders[0])
 
-    context.run(OBSERVER.set, observed)
+    context.run(run.OBSERVER.set, observed)
     with (
         warnings.catch_warnings(record=True, action="always") as warned,
         contextlib.redirect_stdout(printed),

@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy import integrate, stats
 
-from dpcgd.privacy import conversions, filters, mechanisms, noise
-from dpcgd.privacy.budget import BudgetSpent
+from dpcgd.privacy import budget, conversions, filters, mechanisms, noise
 from dpcgd.statistics.categorical_statistics import GTest
 from dpcgd.statistics.rank_statistics import KendallZ
 
@@ -186,7 +185,7 @@ def check_distance(distance: Callable, size: int, top: int, proposed: int) -> in
 
 def paid_answers(account: Any, event: Any) -> int:
     """How many of an event an account of the package lets pass."""
-    with contextlib.suppress(BudgetSpent):
+    with contextlib.suppress(budget.BudgetSpent):
         while True:
             account.spend(event)
     return len(account.ledger.events)
