@@ -166,14 +166,19 @@ def _run(task, package, case) -> _Outcome:
 
 
 def _on_cluster(run, cases, address) -> Iterator[_Outcome]:
-    from distributed import Client, as_completed  # pip install dpcgd[cluster]
-
+    try:
+        from distributed import Client, as_completed
+    except ModuleNotFoundError:
+        raise ValueError("a cluster needs Dask: pip install dpcgd[cluster]") from None
     try:
         client = Client(address, timeout=SECONDS_FOR_CLUSTER, set_as_default=False)
-        client.wait_for_workers(1, timeout=SECONDS_FOR_CLUSTER)
-    except (OSError, ValueError) as error:  # or no worker came in time
+    except (OSError, ValueError) as error:
         raise ValueError(f"no Dask scheduler answers at {address} ({error})") from None
     with client:
+        try:
+            client.wait_for_workers(1, timeout=SECONDS_FOR_CLUSTER)
+        except TimeoutError:
+            raise ValueError(f"the Dask scheduler at {address} has no worker; start one") from None
         futures = dict(zip(client.map(run, cases, pure=False), cases, strict=True))
         for future in as_completed(list(futures), loop=client.loop):
             case = futures.pop(future)
