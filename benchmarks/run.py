@@ -21,7 +21,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
-from dpcgd_book.data.linear_sems import random_sem
+from dpcgd_book.data.mixed_networks import random_sem
 from dpcgd_book.results.record import record, results_folder
 from dpcgd_book.systems import as_published
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import networkx as nx
 import numpy as np
-from dpcgd_book.systems.scores import BGe
+from dpcgd_book.systems.tests_and_scores import BGe
 
 NAMES = "abcd"
 

@@ -1,7 +1,7 @@
 """Linear models draw what they say, at any size of their weights."""
 
 import numpy as np
-from dpcgd_book.data.linear_sems import LinearSEM, random_sem
+from dpcgd_book.data.mixed_networks import LinearSEM, random_sem
 from numpy.random import default_rng
 from refusals import refusals
 

@@ -3,9 +3,8 @@
 import networkx as nx
 import numpy as np
 import pytest
-from dpcgd_book.systems.mmhc import hill_climb, max_min_neighbours, mmhc
-from dpcgd_book.systems.p_value_tests import FisherZ, GSquare
-from dpcgd_book.systems.scores import BDeu
+from dpcgd_book.systems.dag_searches import hill_climb, max_min_neighbours, mmhc
+from dpcgd_book.systems.tests_and_scores import BDeu, FisherZ, GSquare
 from known_graphs import BIC, NAMES, all_dags, graph_score
 from people import refused
 

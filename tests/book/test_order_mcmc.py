@@ -6,9 +6,8 @@ from types import SimpleNamespace
 import networkx as nx
 import numpy as np
 import pytest
-from dpcgd_book.systems import order_mcmc as chains
-from dpcgd_book.systems.p_value_tests import FisherZ
-from dpcgd_book.systems.scores import BGe
+from dpcgd_book.systems import dag_searches as chains
+from dpcgd_book.systems.tests_and_scores import BGe, FisherZ
 from known_graphs import BIC, NAMES, all_dags, graph_score
 from people import refused
 from scipy.special import logsumexp

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from dpcgd_book.data.samples import load_sample
-from dpcgd_book.systems.p_value_tests import FisherZ, GSquare, Level
+from dpcgd_book.systems.tests_and_scores import FisherZ, GSquare, Level
 from known_tables import records
 from refusals import refusals
 from scipy.special import logsumexp

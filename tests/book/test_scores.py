@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from dpcgd_book.systems.p_value_tests import FisherZ
-from dpcgd_book.systems.scores import BDeu, BGe
+from dpcgd_book.systems.tests_and_scores import BDeu, BGe, FisherZ
 from known_graphs import BIC, NAMES, equivalence_classes, graph_score
 from people import refused
 from scipy.stats import multivariate_t

@@ -5,7 +5,7 @@ from functools import partial
 import networkx as nx
 import numpy as np
 import pytest
-from dpcgd_book.systems.p_value_tests import GSquare, Level
+from dpcgd_book.systems.tests_and_scores import GSquare, Level
 
 from dpcgd import Dataset, curate_pc, em_pc, laplace_pc, pc, priv_pc, svt_pc, table_pc
 from dpcgd.graphs.pc_search import search

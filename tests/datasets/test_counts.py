@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dpcgd_book.systems import as_published
-from dpcgd_book.systems.p_value_tests import GSquare
-from dpcgd_book.systems.scores import BDeu
+from dpcgd_book.systems.tests_and_scores import BDeu, GSquare
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng

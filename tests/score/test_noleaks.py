@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from dpcgd_book.attacks.audit import empirical_epsilon
-from dpcgd_book.data.linear_sems import random_sem
+from dpcgd_book.data.mixed_networks import random_sem
 from dpcgd_book.systems.as_published import published_gradient
 from extremes import extreme, positive
 from hypothesis import given, settings

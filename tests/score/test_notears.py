@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from dpcgd_book.attacks.audit import empirical_epsilon
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
-from dpcgd_book.data.linear_sems import LinearSEM, random_sem
+from dpcgd_book.data.mixed_networks import LinearSEM, random_sem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays

@@ -3,8 +3,6 @@
 Nothing here is private. It takes data apart that was made up for the purpose.
 """
 
-import math
-from bisect import bisect_left
 from collections.abc import Callable
 from functools import partial
 from numbers import Real
@@ -104,20 +102,20 @@ def _kinds(both: list[list[Any]], first: int) -> np.ndarray:
     """
     reals: list[Any] = [x for row in both for x in row[:first] if isinstance(x, Real)]
     if len(set(reals)) > BINS:
-        edges = np.unique(np.quantile(reals, np.linspace(0, 1, BINS + 1)[1:-1])).tolist()
+        edges = np.unique(np.quantile(reals, np.linspace(0, 1, BINS + 1)[1:-1]))
         both = [[_bin(x, edges) if isinstance(x, Real) else x for x in row] for row in both]
     known = dict.fromkeys(x for row in both for x in row[:first])
     number = {kind: i for i, kind in enumerate(known)}
     return np.array([[number.get(x, len(number)) for x in row] for row in both])
 
 
-def _bin(x: Any, edges: list[float]) -> tuple[str, int]:
-    return "bin", bisect_left(edges, x)
+def _bin(x: Any, edges: np.ndarray) -> tuple[str, int]:
+    return "bin", int(np.searchsorted(edges, x))
 
 
 def _most_telling(counts: np.ndarray, delta: float, level: float) -> tuple[int, np.ndarray]:
     """Which data set makes which event more likely: the best set of kinds with the top ratios."""
-    trials, best = counts[0].sum(), (-math.inf, 0, np.zeros(1, int))
+    trials, best = counts[0].sum(), (-np.inf, 0, np.zeros(1, int))
     for side in (0, 1):
         order = np.argsort(-(counts[side] + 1) / (counts[1 - side] + 1), kind="stable")
         often, rare = counts[side, order].cumsum(), counts[1 - side, order].cumsum()
@@ -130,7 +128,6 @@ def _most_telling(counts: np.ndarray, delta: float, level: float) -> tuple[int, 
 
 def _epsilon_at_least(often, rare, trials, delta, level) -> np.ndarray:
     """Bound from counts of one event, each of its two probabilities wrong with chance `level`."""
-    often, rare = np.asarray(often, float), np.asarray(rare, float)
     low = np.where(often > 0, beta.ppf(level, often, trials - often + 1), 0.0)
     high = np.where(rare < trials, beta.isf(level, rare + 1, trials - rare), 1.0)
     return np.maximum(0.0, np.log(np.maximum(low - delta, 1e-300) / high))

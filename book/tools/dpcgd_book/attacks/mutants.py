@@ -4,16 +4,14 @@ Every mutant is a mistake that somebody has published or could make in an aftern
 run on data sets that are a single number or a list of query values, moved by one person.
 """
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpcgd.privacy import events, filters
 from dpcgd.privacy.budget import Budget
-from dpcgd.privacy.events import GaussianEvent
-from dpcgd.privacy.filters import Filter, Odometer
 from dpcgd.privacy.mechanisms import AboveThreshold, exponential, laplace, propose_test_release
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.rank_statistics import KendallZ, kendall_z
@@ -72,7 +70,7 @@ def _replayed(name, **bug) -> Mutant:
     """A bug that shows by noise, or a sub-sample, that nobody paid for, in a replay."""
 
     def flagged(run, rng):
-        account, noise = Filter(Budget(20.0, 1e-6)), SeededNoise(rng)
+        account, noise = filters.Filter(Budget(20.0, 1e-6)), SeededNoise(rng)
         first = Recorder(account, noise)
         run(first, 0.0)
         second = _Replayed(account, noise, first.steps)
@@ -87,12 +85,12 @@ def _replayed(name, **bug) -> Mutant:
 
 def _free(epsilon=EPSILON) -> dict:
     """The settings of a mechanism that nobody counts."""
-    return {"sensitivity": 1.0, "epsilon": epsilon, "account": Odometer(1e-6)}
+    return {"sensitivity": 1.0, "epsilon": epsilon, "account": filters.Odometer(1e-6)}
 
 
 def _noisy(data, noise, *, epsilon=EPSILON, gaussian=False):
     if gaussian:
-        return noise.gaussian(1.0, GaussianEvent("Gaussian", 1 / EPSILON))(data)
+        return noise.gaussian(1.0, events.GaussianEvent("Gaussian", 1 / EPSILON))(data)
     return laplace(lambda: data, noise=noise, **_free(epsilon))
 
 
@@ -133,8 +131,8 @@ DELTA = 1e-3
 def _tested_release(data, noise, *, test=True):
     """Release a query that one person moves by 100, proposing 1: the test must refuse."""
     settings = {"proposed": 1.0, "epsilon": EPSILON, "delta": DELTA, "noise": noise}
-    account = Filter(Budget(20.0, 0.1), reserved=DELTA)
-    distance = 0.0 if test else math.inf
+    account = filters.Filter(Budget(20.0, 0.1), reserved=DELTA)
+    distance = 0.0 if test else np.inf
     return propose_test_release(lambda: data, lambda: distance, account=account, **settings)
 
 
@@ -142,7 +140,7 @@ class _AddRemoveBound(KendallZ):
     """The bound of Priv-PC's theorem 3, used for a replaced record."""
 
     def sensitivity(self, n, levels):
-        return 4.5 / math.sqrt(n)
+        return 4.5 / np.sqrt(n)
 
 
 class _SkippedStrata(KendallZ):
@@ -161,7 +159,7 @@ def _sieve_run(account, moved, *, last_is_paid=True, samples=4):
     """
     settings = {"sensitivity": 1.0, "epsilon": 0.1, "noise": account}
     for i, answer in enumerate([1e6, 1e6, 1e6, -1e6]):
-        paying = account if i < 3 or last_is_paid else Odometer(1e-6)
+        paying = account if i < 3 or last_is_paid else filters.Odometer(1e-6)
         sieve = AboveThreshold(0.0, **settings, account=paying, rate=0.1)
         if i < samples:
             account.choose(1000, 100)

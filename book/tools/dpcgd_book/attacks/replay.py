@@ -8,7 +8,6 @@ what was paid for it. Nothing here is private.
 
 import contextlib
 import io
-import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextvars import copy_context
@@ -18,10 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpcgd.privacy.budget import ROOM
+from dpcgd.privacy import budget, mechanisms, run
 from dpcgd.privacy.events import Event, GaussianEvent
-from dpcgd.privacy.mechanisms import before_amplification
-from dpcgd.privacy.run import OBSERVER
 from dpcgd_book.attacks.audit import Recorder, Step, kind_paid
 
 __all__ = ["Divergence", "Draw", "replay", "worst"]
@@ -143,11 +140,11 @@ def _watched(system, data, record: Callable[..., Recorder]) -> _Watched:
     recorders: list[Recorder] = []
     release, error, printed, context = None, None, io.StringIO(), copy_context()
 
-    def observed(run):
-        recorders.append(record(run.account, run.noise))
-        return replace(run, account=recorders[0], noise=recorders[0])
+    def observed(opened):
+        recorders.append(record(opened.account, opened.noise))
+        return replace(opened, account=recorders[0], noise=recorders[0])
 
-    context.run(OBSERVER.set, observed)
+    context.run(run.OBSERVER.set, observed)
     with (
         warnings.catch_warnings(record=True, action="always") as warned,
         contextlib.redirect_stdout(printed),
@@ -220,8 +217,8 @@ def _draws(steps: list[Step], others: list[Step]) -> Iterator[Draw]:
                 events = events[1:]
             moved = np.asarray(other.about, float) - np.asarray(step.about, float)
             distance = _distance(step.kind, moved)
-            loss = distance / step.scale if step.scale else math.inf if distance else 0.0
-            yield Draw(event.mechanism, loss, _price(event, rate) * (1 + ROOM))
+            loss = distance / step.scale if step.scale else np.inf if distance else 0.0
+            yield Draw(event.mechanism, loss, _price(event, rate) * (1 + budget.ROOM))
 
 
 def _distance(kind: str, moved: np.ndarray) -> float:
@@ -238,7 +235,7 @@ def _price(event: Event, rate: float) -> float:
     if isinstance(event, GaussianEvent):
         return 1 / event.noise_multiplier
     if event.mechanism == "above threshold":
-        return before_amplification(event.epsilon, rate) / 4
+        return mechanisms.before_amplification(event.epsilon, rate) / 4
     return event.epsilon
 
 

@@ -13,18 +13,14 @@ import numpy as np
 import pandas as pd
 from scipy import integrate, stats
 
-from dpcgd.privacy import conversions, mechanisms
-from dpcgd.privacy.budget import BudgetSpent
-from dpcgd.privacy.filters import Odometer
-from dpcgd.privacy.noise import SeededNoise
+from dpcgd.privacy import budget, conversions, filters, mechanisms, noise
 from dpcgd.statistics.categorical_statistics import GTest
 from dpcgd.statistics.rank_statistics import KendallZ
 
-__all__ = ["adaptive_delta", "check_amplification", "check_conversion", "check_distance"]
-__all__ += ["check_flip", "check_grid", "check_selection_order", "delta_at_the_reading"]
-__all__ += ["divergence", "gaussian_delta", "loss_before_hit", "most_moved", "p_value_of_draws"]
-__all__ += ["paid_answers", "pattern_loss", "plain_answers", "released_value_loss", "rounding"]
-__all__ += ["same_draws", "worst_loss"]
+__all__ = ["adaptive_delta", "check_amplification", "check_selection_order", "delta_at_the_reading"]
+__all__ += ["check_conversion", "check_flip", "p_value_of_draws", "released_value_loss", "rounding"]
+__all__ += ["check_distance", "gaussian_delta", "loss_before_hit", "paid_answers", "plain_answers"]
+__all__ += ["check_grid", "divergence", "most_moved", "pattern_loss", "same_draws", "worst_loss"]
 
 
 def integral(f: Callable, low: float, high: float, points: Sequence[float] | None = None) -> float:
@@ -189,7 +185,7 @@ def check_distance(distance: Callable, size: int, top: int, proposed: int) -> in
 
 def paid_answers(account: Any, event: Any) -> int:
     """How many of an event an account of the package lets pass."""
-    with contextlib.suppress(BudgetSpent):
+    with contextlib.suppress(budget.BudgetSpent):
         while True:
             account.spend(event)
     return len(account.ledger.events)
@@ -285,7 +281,7 @@ def same_draws(plain: Callable, package: Callable, data: Any, seed: int, **setti
     same = 0
     for stream in range(200):
         ours, theirs = (np.random.default_rng([seed, stream]) for _ in range(2))
-        theirs = package(data, account=Odometer(1e-6), noise=SeededNoise(theirs))
+        theirs = package(data, account=filters.Odometer(1e-6), noise=noise.SeededNoise(theirs))
         same += plain(data, **settings, rng=ours) == theirs
     return same
 
@@ -323,7 +319,6 @@ def rounding(sizes: Iterable[int], rng: np.random.Generator) -> pd.DataFrame:
 def _rounding(statistic, exact, n, rng) -> float:
     tables = rng.multinomial(n, rng.dirichlet([0.5] * 4, size=50)).reshape(-1, 2, 2)
     zero = statistic.value(np.ones((2, 2), int))  # less its critical value
-    with localcontext() as context:
-        context.prec = 50
+    with localcontext(prec=50):
         errors = [abs(Decimal(statistic.value(t) - zero) - abs(exact(t))) for t in tables]
     return float(max(errors)) / statistic.sensitivity(n, (2, 2))

@@ -1,8 +1,5 @@
 """Pairs of cause and effect: the Tuebingen collection, and synthetic additive noise models."""
 
-import gzip
-import math
-
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -92,9 +89,8 @@ def recorded_pair(number: int) -> np.ndarray:
     """
     if not is_whole(number) or number not in PAIRS:
         raise ValueError(f"no pair has the number {number!r}; take one from 1 to {PAIRS[-1]}")
-    with gzip.open(data_folder() / "pairs" / "records.txt.gz", "rt") as file:
-        lines = file.readlines()[2 * number - 2 : 2 * number]
-    return np.array([line.split() for line in lines], float).T
+    file, before = data_folder() / "pairs" / "records.txt.gz", 2 * (number - 1)
+    return np.loadtxt(file, skiprows=before, max_rows=2).T
 
 
 def synthetic_pair(
@@ -135,9 +131,9 @@ def synthetic_pair(
     check_whole("n", n, 1)
     if not 0 < noise <= 0.5:
         raise ValueError(f"noise must lie above 0 and be at most 0.5, not {noise}")
-    if not 0 < lipschitz < math.inf:
+    if not 0 < lipschitz < np.inf:
         raise ValueError(f"lipschitz must be positive and finite, not {lipschitz}")
-    phase, x = rng.uniform(0, 2 * math.pi), rng.uniform(-1, 1, n)
+    phase, x = rng.uniform(0, 2 * np.pi), rng.uniform(-1, 1, n)
     y = np.sin(2 * lipschitz * x + phase) / 2 + rng.uniform(-noise, noise, n)
     return _directed(np.column_stack([x, y]), RANGES, "additive noise model", rng)
 

@@ -1,4 +1,4 @@
-"""Networks of numbers and categories: published Gaussian ones, and random ones of six families."""
+"""Networks of numbers and categories: linear models, published ones, and six random families."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -14,8 +14,8 @@ from dpcgd import Dataset, Schema
 from dpcgd.datasets.arguments import check_whole
 from dpcgd.datasets.random_networks import SHAPES, random_network
 
-__all__ = ["FAMILIES", "GAUSSIAN_NETWORKS", "GaussianNetwork", "MixedNetwork", "gaussian_network"]
-__all__ += ["random_mixed_network", "standardised"]
+__all__ = ["FAMILIES", "GAUSSIAN_NETWORKS", "GaussianNetwork", "LinearSEM", "MixedNetwork"]
+__all__ += ["gaussian_network", "random_mixed_network", "random_sem", "standardised"]
 
 GAUSSIAN_NETWORKS = ("ecoli70", "magic-niab")
 """Linear Gaussian networks that pgmpy ships: genes of a bacterium, and traits of wheat."""
@@ -27,6 +27,9 @@ Linear effects and normal errors; the same with other errors; curves that rise; 
 errors that grow with a cause; and linear effects among categories and numbers, some of which are
 exponentials.
 """
+
+DEVIATIONS = 4
+"""A sampled variable's public range ends this many of its standard deviations from its mean."""
 
 END = 20.0
 """A number's public range ends so many of its deviations from its mean."""
@@ -159,6 +162,85 @@ def standardised(network: GaussianNetwork) -> GaussianNetwork:
     deviations = np.sqrt(np.diag(network.covariance))
     weights = network.weights * deviations[:, None] / deviations
     return GaussianNetwork(network.name, network.graph, weights, network.errors / deviations)
+
+
+class LinearSEM(GaussianNetwork):
+    """Variables that are linear in their parents, plus independent standard Gaussian noise.
+
+    Parameters
+    ----------
+    weights : array, shape (d, d)
+        ``weights[a, b]`` is the effect of a on b; 0 where there is no arc.
+    variables : sequence of str, optional
+        ``x0, x1, ...`` unless given.
+
+    Attributes
+    ----------
+    graph : networkx.DiGraph
+        The causal graph.
+    covariance : array, shape (d, d)
+        Of the variables, exactly.
+
+    Raises
+    ------
+    ValueError
+        If the weights are not square, not finite or have a cycle.
+
+    Examples
+    --------
+    >>> chain = LinearSEM(np.array([[0, 2.0], [0, 0]]), ["dose", "response"])
+    >>> chain.covariance
+    array([[1., 2.],
+           [2., 5.]])
+    """
+
+    def __init__(self, weights: np.ndarray, variables: Sequence[str] = ()):
+        weights = np.array(weights, float)
+        names = [*variables] or [f"x{i}" for i in range(len(weights))]
+        if weights.shape != (len(names), len(names)) or not np.isfinite(weights).all():
+            raise ValueError(f"{len(names)} variables need a square array of finite weights")
+        dag = nx.from_numpy_array(weights, create_using=nx.DiGraph, edge_attr=None, nodelist=names)
+        if not nx.is_directed_acyclic_graph(dag):
+            raise ValueError("the weights have a cycle; an acyclic model has none")
+        super().__init__("linear SEM", nx.freeze(dag), weights, np.ones(len(weights)))
+        self.variables = tuple(names)
+        self.ends = (DEVIATIONS * np.sqrt(np.diag(self.covariance))).tolist()
+
+
+def random_sem(d: int, arcs: int, *, rng: np.random.Generator) -> LinearSEM:
+    """Draw a model over a random graph with so many arcs.
+
+    Parameters
+    ----------
+    d : int
+        Variables.
+    arcs : int
+        Arcs, placed uniformly among the pairs and directed along a random order.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    LinearSEM
+        Weights uniform in [-2, -0.5] and [0.5, 2], as in Zheng et al. (2018).
+
+    Raises
+    ------
+    ValueError
+        If so many arcs do not fit.
+
+    Examples
+    --------
+    >>> random_sem(10, 20, rng=np.random.default_rng(0)).graph.number_of_edges()
+    20
+    """
+    first, second = np.triu_indices(d, 1)
+    if arcs > len(first):
+        raise ValueError(f"{d} variables have at most {len(first)} arcs, not {arcs}")
+    chosen = rng.choice(len(first), arcs, replace=False)
+    weights = np.zeros((d, d))
+    weights[first[chosen], second[chosen]] = rng.uniform(0.5, 2, arcs) * rng.choice([-1, 1], arcs)
+    order = rng.permutation(d)
+    return LinearSEM(weights[np.ix_(order, order)])
 
 
 class MixedNetwork(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpcgd import Dataset, from_bif
 from dpcgd.datasets.arguments import data_folder
-from dpcgd_book.data.linear_sems import LinearSEM, random_sem
+from dpcgd_book.data.mixed_networks import LinearSEM, random_sem
 
 __all__ = ["SAMPLES", "load_sample", "synthetic_model"]
 

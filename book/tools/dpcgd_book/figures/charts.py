@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import cycle
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,8 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator
 from scipy import stats
 
-from dpcgd_book.figures import style
-from dpcgd_book.figures.style import BLACK, BLUE, GREY, SERIES, VERMILLION
+from dpcgd_book.figures.style import BLACK, BLUE, GREY, SERIES, VERMILLION, legend, looks_of, panels
 
 __all__ = ["curves", "f1_by_system", "null_distributions", "panel", "rows"]
 
@@ -32,7 +30,7 @@ def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) ->
     matplotlib.figure.Figure
     """
     grid, normal = np.linspace(-4, 4, 401), "standard normal"
-    figure, (axes,) = style.panels(1, 5.6, 3.8, ylabel="density")
+    figure, (axes,) = panels(1, 5.6, 3.8, ylabel="density")
     axes.fill_between(grid, stats.norm.pdf(grid), color="#DDDDDD", linewidth=0, label=normal)
     for (label, z), (color, line, _) in zip(samples.items(), SERIES, strict=False):
         width = max(1.06 * np.std(z) * len(z) ** -0.2, 1e-3)
@@ -41,7 +39,7 @@ def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) ->
     for edge in (-critical, critical):
         axes.axvline(edge, color=BLACK, linestyle="--", linewidth=0.9)
     axes.set(xlim=(-4, 4), ylim=(0, None), xlabel="$z$ (no unit)")
-    style.legend(figure, ncols=_legend_columns([*samples, normal], 5.6), handlelength=2)
+    legend(figure, ncols=_legend_columns([*samples, normal], 5.6), handlelength=2)
     return figure
 
 
@@ -90,15 +88,14 @@ def curves(
     matplotlib.figure.Figure
     """
     names = list(dict.fromkeys(name for named in lines.values() for name in named))
-    looks, levels, crossings = style.looks_of(names), levels or {}, crossings or {}
+    looks, levels, crossings = looks_of(names), levels or {}, crossings or {}
     shown = [*names, *levels, *crossings]
     wide, tall = (5.6, 3.5) if len(lines) == 1 else (6.5, 2.7)
     columns = _legend_columns(shown, wide)
     foot = 0.22 * -(-len(shown) // columns)
-    figure, grid = style.panels(len(lines), wide, tall, foot=foot, ylabel=ylabel)
-    titles = lines if xlabels else [""] * len(lines)
-    panels = zip(grid, titles, lines.values(), xlabels or lines, strict=False)
-    for axes, title, named, xlabel in panels:
+    figure, grid = panels(len(lines), wide, tall, foot=foot, ylabel=ylabel)
+    for axes, (title, named), xlabel in zip(grid, lines.items(), xlabels or lines, strict=False):
+        axes.set_title(title if xlabels else "")
         if span:
             axes.axvspan(*span, color="#EEEEEE", linewidth=0, zorder=0)
         for name, height in levels.items():
@@ -109,15 +106,13 @@ def curves(
             _curve(axes, curve, look, bands, aside ** (place - (len(named.keys()) - 1) / 2))
         for (name, x), dash in zip(crossings.items(), cycle((":", "--", "-.", "-")), strict=False):
             axes.axvline(x, color=GREY, linestyle=dash, linewidth=1.1, label=name, zorder=0)
-        axes.set(title=title, xlabel=xlabel, **{f"{side}scale": "log" for side in log}, ylim=limits)
+        axes.set(xlabel=xlabel, **{f"{side}scale": "log" for side in log}, ylim=limits)
     if any(shown):
-        style.legend(figure, ncols=columns)
+        legend(figure, ncols=columns)
     return figure
 
 
-def panel(
-    lines: Mapping[str, tuple[Sequence[float], ...]], xlabel: str, ylabel: str, **settings: Any
-) -> Figure:
+def panel(lines: Mapping[str, tuple], xlabel: str, ylabel: str, **settings) -> Figure:
     """Plot named curves in one panel.
 
     Parameters
@@ -188,9 +183,8 @@ def rows(
     first = next(iter(next(iter(series.values())).values()))
     places = {name: -place for place, name in enumerate(first)}
     looks = ((0.13, "o", BLUE), (-0.13, "D", VERMILLION))
-    figure, grid = style.panels(len(series), 6.5, 0.33 * len(first) + 1.2, sharey=True)
-    panels = zip(grid, series.items(), xlabels or series, strict=True)
-    for axes, (panel, named), xlabel in panels:
+    figure, grid = panels(len(series), 6.5, 0.33 * len(first) + 1.2, sharey=True)
+    for axes, (panel, named), xlabel in zip(grid, series.items(), xlabels or series, strict=True):
         for name, numbers in (dots or {}).get(panel, {}).items():
             axes.plot(numbers, [places[name]] * len(numbers), "o", color=GREY, ms=3.5, mfc="white")
         for (aside, fmt, color), (label, values) in zip(looks, named.items(), strict=False):
@@ -217,7 +211,7 @@ def rows(
         axes.set(xlabel=xlabel, axisbelow=True)
         axes.set_yticks(list(places.values()), list(places))
     if any(label for named in series.values() for label in named):
-        style.legend(figure, ncols=3)
+        legend(figure, ncols=3)
     return figure
 
 
@@ -251,8 +245,8 @@ def f1_by_system(
     matplotlib.figure.Figure
     """
     systems, names = list(dict.fromkeys(scores.system)), scores.network.unique()
-    looks = style.looks_of(systems)
-    figure, grid = style.panels(len(names), 6.5, 1.9, foot=0.6, sharex=True, sharey=True)
+    looks = looks_of(systems)
+    figure, grid = panels(len(names), 6.5, 1.9, foot=0.6, sharex=True, sharey=True)
     for axes, (name, here) in zip(grid, scores.groupby("network", sort=False), strict=True):
         for system, runs in here.groupby("system", sort=False):
             points = runs.groupby("epsilon")

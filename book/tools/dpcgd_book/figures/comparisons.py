@@ -1,6 +1,5 @@
 """Figures that compare systems, budgets and papers: chapters 05 to 07, 10, 17, 18, 20 to 24."""
 
-import math
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -13,21 +12,20 @@ from matplotlib.patches import Patch, Rectangle
 from dpcgd.tables.plan import Plan
 from dpcgd_book.figures import charts, style
 from dpcgd_book.figures.style import BLACK, BLUE, GREY, ORANGE, SERIES
-from dpcgd_book.results.graph_scores import Paired
+from dpcgd_book.results.graph_scores import Paired, over_networks
 
-__all__ = ["NOBODY", "by_level", "difference_by_budget", "grid", "growth", "least_epsilon"]
-__all__ += ["map_of_wins", "one_look", "plan", "schedules", "seconds_by_system", "staircase"]
-__all__ += ["winners"]
+__all__ = ["difference_by_budget", "least_epsilon", "map_of_wins", "schedules", "seconds_by_system"]
+__all__ += ["NOBODY", "by_level", "grid", "growth", "one_look", "plan", "staircase", "winners"]
 
 Frames = Mapping[str, pd.DataFrame]
 Curves = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
+AHEAD = ("EM-PC ahead", "Priv-PC ahead")
+"""What a difference above 0 and one below 0 say, usually."""
+
 
 def difference_by_budget(
-    paired: Mapping[float, Paired],
-    by_network: pd.DataFrame,
-    *,
-    ahead: tuple[str, str] = ("EM-PC ahead", "Priv-PC ahead"),
+    paired: Mapping[float, Paired], by_network: pd.DataFrame, *, ahead: Sequence[str] = AHEAD
 ) -> Figure:
     """Plot how far one system is ahead of another, with a band of two standard errors.
 
@@ -111,10 +109,9 @@ def staircase(steps: Frames, *, beside: Frames, rivals: Mapping[str, float]) -> 
     """
     both = {**steps, **beside}
     cells = {name: runs.groupby("network").F1 for name, runs in both.items()}
-    means = [float(cell.mean().mean()) for cell in cells.values()]
-    errors = [float(np.sqrt((c.sem() ** 2).sum()) / c.ngroups) for c in cells.values()]
+    means, errors = zip(*map(over_networks, cells.values()), strict=True)
     places = [i + 0.4 * (i >= len(steps)) for i in range(len(both))]
-    before = np.maximum.accumulate([0.0, *means[: len(steps) - 1]]).tolist() + means[len(steps) :]
+    before = [*np.maximum.accumulate([0.0, *means[: len(steps) - 1]]), *means[len(steps) :]]
     lit = np.maximum(0.0, np.subtract(means, before))
     figure, axes = style.subplots(size=(6.5, 4.0))
     axes.barh(places, means, 0.62, color="#D9D9D9", zorder=1)
@@ -156,19 +153,13 @@ def one_look(runs: pd.DataFrame, *, complete: Sequence[float], xlabel: str) -> F
     for (column, title), level in zip(MEASURES.items(), complete, strict=True):
         lines[title] = {}
         for name, rows in runs.groupby("system", sort=False):
-            mean, error = _over_networks(rows, column)
-            lines[title][name] = mean.index, mean, 2 * error
+            groups = rows.groupby("epsilon")
+            points = {e: over_networks(own.groupby("network")[column]) for e, own in groups}
+            mean, error = np.transpose([*points.values()])
+            lines[title][name] = [*points], mean, 2 * error
         lines[title]["complete graph"] = ends, [level, level]
     shown: dict[str, Any] = dict(xlabels=[xlabel] * 2, ylabel="mean over the networks", log="x")
     return charts.curves(lines, **shown, limits=(0, None), aside=1.04)
-
-
-def _over_networks(runs, column):
-    """The mean over the networks by epsilon, and its standard error over runs."""
-    cells = runs.groupby(["epsilon", "network"])[column]
-    mean = cells.mean().groupby("epsilon").mean()
-    squares = (cells.sem().fillna(0.0) ** 2).groupby("epsilon")
-    return mean, np.sqrt(squares.sum()) / squares.count()
 
 
 def schedules(runs: pd.DataFrame, names: Sequence[str]) -> Figure:
@@ -189,8 +180,8 @@ def schedules(runs: pd.DataFrame, names: Sequence[str]) -> Figure:
     dots: dict = {column: {} for column in MEASURES}
     for column, name in product(MEASURES, names):
         rows = runs[runs.schedule == name]
-        series[column][""][name] = np.concatenate(_over_networks(rows, column))
-        dots[column][name] = rows.groupby("network")[column].mean()
+        by_network = rows.groupby("network")[column]
+        series[column][""][name], dots[column][name] = over_networks(by_network), by_network.mean()
     return charts.rows(series, xlabels=list(MEASURES.values()), dots=dots)
 
 
@@ -258,7 +249,7 @@ def map_of_wins(cells: pd.DataFrame, letters: Mapping[str, str]) -> Figure:
             text = f"{ahead}\n{cell.F1:.2f}".lstrip("0") if ahead else "-"
             axes.text(x, y, text, ha="center", va="center", fontsize=7.5, linespacing=1.0)
         axes.set(title=f"{d} variables", xlim=(-0.5, len(records) - 0.5))
-        axes.set_xticks(range(len(records)), [f"$10^{{{round(math.log10(n))}}}$" for n in records])
+        axes.set_xticks(range(len(records)), [f"$10^{{{round(np.log10(n))}}}$" for n in records])
         axes.set_yticks(range(len(budgets)), [f"{e:g}" for e in budgets])
         axes.set_ylim(-0.5, len(budgets) - 0.5)
         axes.tick_params(length=0)

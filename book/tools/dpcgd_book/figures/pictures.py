@@ -1,6 +1,5 @@
 """Figures of one test, one mechanism or one record: chapters 01 to 05, 08, 10, 11 and 24."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -176,7 +175,7 @@ def reachable_doubles(hits: Mapping[str, Sequence[bool]], *, start: float) -> Fi
         axes.plot(column, -row, marker, color=color, markersize=5.5, label=label)
     axes.set_yticks(-np.arange(len(rows)), list(hits))
     axes.set_ylim(-len(rows) + 0.5, 0.5)
-    step = f"$2^{{{round(math.log2(math.ulp(start)))}}}$"
+    step = f"$2^{{{round(np.log2(np.spacing(start)))}}}$"
     axes.set_xlabel(f"double-precision number, counted from {start:g} in steps of {step}")
     figure.legend(loc="outside upper center", ncols=3)
     return figure
@@ -235,8 +234,7 @@ def change_against_claim(
     for place, ratio in zip(places, named.values(), strict=True):
         text = f"{ratio:,.1f}" if ratio < 10 else f"{ratio:,.0f}"
         away, side = ((8, 0), "left") if ratio >= 1 else ((-8, 0), "right")
-        beside: Any = dict(textcoords="offset points", ha=side, va="center")
-        axes.annotate(text, (ratio, place), away, **beside)
+        axes.annotate(text, (ratio, place), away, textcoords="offset points", ha=side, va="center")
     axes.axvline(1, color=BLACK, linewidth=0.9)
     axes.axhline(places[0] + 0.5, color=GREY, linewidth=0.6)
     axes.set_yticks(-np.arange(len(names)), names, fontsize=9.5)
@@ -271,8 +269,7 @@ def _draw_tables(figure, before, after):
     (x, y, stratum), (u, v, other) = places
     ends: Any = dict(axesA=row[stratum], axesB=row[other], coordsA="data", coordsB="data")
     way: Any = dict(connectionstyle="arc3,rad=-0.12", arrowstyle="-|>", shrinkA=7, shrinkB=7)
-    arrow = ConnectionPatch((x, y), (u, v), color=VERMILLION, linewidth=1.5, **ends, **way)
-    figure.add_artist(arrow)
+    figure.add_artist(ConnectionPatch((x, y), (u, v), color=VERMILLION, lw=1.5, **ends, **way))
     figure.legend(loc="outside lower center", ncols=2)
 
 

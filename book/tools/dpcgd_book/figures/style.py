@@ -4,14 +4,16 @@ Most colours are Okabe and Ito's, which colour-blind readers can tell apart. No 
 colour alone: each curve has its own marker or line style too.
 """
 
+import json
 from collections.abc import Iterable
 from itertools import cycle
+from pathlib import Path
 from typing import Any
 
-import matplotlib
 from IPython import get_ipython
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.style import use
 
 __all__ = ["BLACK", "BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "SKY", "VERMILLION", "LOOKS"]
 __all__ += ["SERIES", "legend", "looks_of", "panels", "subplots"]
@@ -24,61 +26,37 @@ VERMILLION, GREEN, PURPLE = "#D55E00", "#009E73", "#CC79A7"
 """Okabe and Ito's vermillion, bluish green and reddish purple."""
 
 
-ORANGE, SKY, OLIVE = "#E69F00", "#56B4E9", "#7F6A00"
-"""Okabe and Ito's orange and sky blue, and a dark yellow that is seen on white."""
-
-
-BROWN, INDIGO, WINE = "#8C510A", "#332288", "#882255"
-LIME, MAGENTA = "#7DB300", "#E7298A"
-"""Five more colours, for systems beyond Okabe and Ito's eight."""
+ORANGE, SKY = "#E69F00", "#56B4E9"
+"""Okabe and Ito's orange and sky blue."""
 
 
 SERIES = tuple(zip((BLUE, VERMILLION, GREEN, PURPLE), ("-", "--", "-.", ":"), "osD^", strict=True))
 """Colour, line style and marker of the first, second, ... series of a figure."""
 
 
-BY_SCORES = ("CURATE, score", "CURATE, 30 gradients", "CURATE by scores")
-"""Names in figures of the CURATE that learns by gradients instead of tests."""
+Look = tuple[str, Any, Any]
 
 
-Look = tuple[str, Any, str]
+def table_of_looks(part: str) -> dict[str, Look]:
+    """A part of the table of looks. A line style is a name, or lengths of dashes and of gaps."""
+    rows = json.loads(Path(__file__).with_name("looks.json").read_text())[part]
+    return {
+        name: (color, line if isinstance(line, str) else (0, tuple(line)), other)
+        for name, (color, line, other) in rows.items()
+    }
 
-LOOKS: dict[str, Look] = {
-    "private_graph": (BLACK, "-", "p"),
-    "table_pc": (BLUE, (0, (10, 1.5)), "o"),
-    **dict.fromkeys(("learned_pc", "graph_from_moments"), (BROWN, (0, (8, 2, 2, 2)), "h")),
-    "dag_posterior": (WINE, (0, (7, 1, 1, 1, 1, 1)), "d"),
-    "Gram NOTEARS": (VERMILLION, (0, (4, 1.6)), "s"),
-    "Priv-PC": (GREEN, (0, (6, 1.6, 1, 1.6)), "D"),
-    "EM-PC": (PURPLE, (0, (1, 1.6)), "^"),
-    "CURATE": (ORANGE, (0, (3, 1, 1, 1)), "v"),
-    **dict.fromkeys(BY_SCORES, (MAGENTA, (0, (2, 1)), "x")),
-    "NoLeaks": (SKY, (0, (5, 1)), "P"),
-    "SVT-PC": (OLIVE, (0, (1, 1)), "X"),
-    "Laplace-PC": (INDIGO, (0, (6, 2)), "<"),
-    **dict.fromkeys(("MST", "MST+PC", "synthetic records"), (LIME, (0, (3, 3)), "*")),
-    "k-RR c-wise": (VERMILLION, "--", "^"),
-    "k-RR combined": (ORANGE, ":", "s"),
-    "Geo c-wise": (BLUE, "-", "D"),
-    "Geo combined": (GREEN, "-.", "o"),
-}
+
+LOOKS = table_of_looks("systems")
 """Colour, line style and marker of each system and channel, the same in every figure.
 
 No two systems share a colour, a line style or a marker. The four channels share none among
-themselves, and never stand in one figure with a system.
+themselves, and never stand in one figure with a system. Beyond Okabe and Ito's eight colours there
+is a dark yellow that is seen on white, and five more. MST is by synthetic records, too, and CURATE
+with gradients is a system of its own.
 """
 
 
-BESIDE: dict[str, Look] = {
-    **dict.fromkeys(("PC", "best"), (GREY, "--", "")),
-    "complete graph": (GREY, ":", ""),
-    **dict.fromkeys(("proved constant", "proved constants", "proved bound"), (BLUE, "-", "o")),
-    **dict.fromkeys(("published constant", "published constants"), (VERMILLION, "--", "s")),
-    "published bound": (VERMILLION, "--", "s"),
-    "printed": (BLACK, "-", "^"),
-    "simulated": (BLUE, "", "o"),
-    "looked up": (GREEN, (0, (6, 5)), "D"),
-}
+BESIDE = table_of_looks("beside")
 """What systems are compared with: search without privacy, and the graph that joins all pairs.
 
 Below that, what a paper's constants give, and what ours give.
@@ -116,14 +94,12 @@ def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
         others.setdefault(look[0], look)
     free = cycle(look for color, look in others.items() if color not in taken)
     looks: dict[str, dict[str, Any]] = {}
-    drawn: list[str] = []
-    for name, system in system_of.items():
+    for place, (name, system) in enumerate(system_of.items()):
         color, line, marker = known[system] if system in known else next(free)
-        fill = color
-        if system in drawn and system in LOOKS:
-            line, marker = VARIANTS[(drawn.count(system) - 1) % len(VARIANTS)]
+        fill, earlier = color, [*system_of.values()][:place].count(system)
+        if earlier and system in LOOKS:
+            line, marker = VARIANTS[(earlier - 1) % len(VARIANTS)]
             fill = "white"
-        drawn.append(system)
         looks[name] = dict(color=color, linestyle=line, marker=marker, markerfacecolor=fill)
     return looks
 
@@ -139,14 +115,7 @@ VARIANTS: tuple[tuple[Any, str], ...] = (((0, (5, 1.5)), ">"), ((0, (1, 1.2)), "
 """Line style and marker of a system's second and third variant in one figure."""
 
 
-# figures are at most 6.5 inches wide, so that this can be read where they fill a telephone
-matplotlib.rc("font", size=10.5)
-matplotlib.rc("figure", dpi=140)
-matplotlib.rc("figure.constrained_layout", use=True)
-matplotlib.rc("axes", titlesize=10.5)
-matplotlib.rc("axes.spines", top=False, right=False)
-matplotlib.rc("legend", frameon=False, fontsize=9.5)
-matplotlib.rc("lines", linewidth=1.6)
+use(Path(__file__).with_name("book.mplstyle"))
 
 
 def subplots(
@@ -188,8 +157,7 @@ def panels(
         `sharex` and `sharey`, as matplotlib takes them.
     """
     rows, columns = -(-count // 2), min(2, count)
-    size = (wide, tall * rows + foot)
-    figure, grid = subplots(rows, columns, size=size, squeeze=False, **shared)
+    figure, grid = subplots(rows, columns, size=(wide, tall * rows + foot), squeeze=False, **shared)
     for axes in grid.flat[count:]:
         axes.set_axis_off()
     for axes in grid[:, 0]:
@@ -202,8 +170,7 @@ def legend(figure: Figure, place: str = "outside lower center", **settings: Any)
     handles: dict[str, Any] = {}
     for axes in figure.axes:
         handles |= dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
-    settings = {"loc": place, "handlelength": 3, **settings}
-    figure.legend(list(handles.values()), list(handles), **settings)
+    figure.legend([*handles.values()], [*handles], **{"loc": place, "handlelength": 3, **settings})
 
 
 if shell := get_ipython():  # figures of a notebook as vectors

@@ -57,6 +57,5 @@ def _renumber(env: BuildEnvironment, page: str) -> None:
         if number and chapter is not None:
             heading["secnumber"] = [chapter, *number[1:]]
     if chapter is not None:
-        env.toc_secnumbers[page] = {
-            anchor: number and (chapter, *number[1:]) for anchor, number in numbers.items()
-        }
+        own = {anchor: old and (chapter, *old[1:]) for anchor, old in numbers.items()}
+        env.toc_secnumbers[page] = own

@@ -1,6 +1,5 @@
 """Runs of the edge model beside rules written by hand, and what chapter 12 says of them."""
 
-import math
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -13,16 +12,14 @@ from dpcgd import CPDAG, Budget, graph_from_moments, table_pc
 from dpcgd.datasets.random_networks import any_network
 from dpcgd.moments.clipped_moments import measure_moments
 from dpcgd.moments.interactions import paid
-from dpcgd.privacy.filters import GaussianFilter
-from dpcgd.privacy.noise import SeededNoise
+from dpcgd.privacy import filters, noise
 from dpcgd.reading.reader import edge_probabilities, first_reading, most_likely_edges
 from dpcgd_book.figures import charts
-from dpcgd_book.results.graph_scores import scores
+from dpcgd_book.results.graph_scores import over_networks, scores
 from dpcgd_book.results.larger_networks import drawn
 from dpcgd_book.results.stored import FullResults, rows_on_file, stored_folder, yardsticks
 
-__all__ = ["BOUNDS", "SHOWN", "SYSTEMS", "Runs", "beyond", "calibration", "fresh_case"]
-__all__ += ["named_case"]
+__all__ = ["SHOWN", "SYSTEMS", "Runs", "beyond", "calibration", "fresh_case", "named_case"]
 
 SYSTEMS = ("learned_pc", "table_pc")
 """The names of both systems in rows on file."""
@@ -47,12 +44,12 @@ def _counted(what, probabilities, true) -> dict[str, float]:
 def _by_model(data, private) -> dict[str, float]:
     """Scores, what was said, and scores of edges read once or from pairs as they are."""
     release = graph_from_moments(data, precision="f1", **private)
-    account = GaussianFilter(Budget(private["epsilon"], private["delta"]))
+    account = filters.GaussianFilter(Budget(private["epsilon"], private["delta"]))
     truth = CPDAG.from_dag(data.truth)
     result = scores(release.graph, data.truth)
     result |= _counted("pairs", release.probabilities, truth.skeleton)
     result |= _counted("arrows", release.arrow_shares, truth.arrows)
-    measure = paid(account, SeededNoise(private["rng"]))
+    measure = paid(account, noise.SeededNoise(private["rng"]))
     likely = {
         "once F1": first_reading(release.marginals),
         "twice F1": edge_probabilities(release.marginals),
@@ -69,9 +66,7 @@ def _by_rules(data, private) -> dict[str, Any]:
         return {"F1": None}
 
 
-def named_case(
-    system: str, network: str, n: int, epsilon: float, delta: float, run: int, seed: int
-) -> dict[str, Any]:
+def named_case(system, network, n, epsilon, delta, run, seed) -> dict[str, Any]:
     """Scores of one system on a network with a name."""
     rng = np.random.default_rng([seed, run, 15])
     private = {"epsilon": epsilon, "delta": delta, "allow_delta": True, "rng": rng}
@@ -79,7 +74,7 @@ def named_case(
     return read(drawn(network, run, n, seed), private)
 
 
-def fresh_case(n: int, epsilon: float, delta: float, run: int, seed: int) -> dict[str, Any]:
+def fresh_case(n, epsilon, delta, run, seed) -> dict[str, Any]:
     """Scores of both systems on a network of a seed that the model was not trained on."""
     rng = np.random.default_rng([seed, run, 77])
     data = any_network(int(rng.integers(6, 25)), rng).sample(n, rng=rng)
@@ -96,7 +91,7 @@ def calibration(rows: pd.DataFrame, source: str) -> pd.DataFrame:
         if pairs.sum() >= 10:
             share = true.sum() / pairs.sum()
             apart = (true - share * pairs).groupby(rows[source]).sum()
-            error = math.sqrt((apart**2).sum()) / pairs.sum()
+            error = np.sqrt((apart**2).sum()) / pairs.sum()
             bands.append([said.sum() / pairs.sum(), share, error])
     return pd.DataFrame(bands, columns=["said", "true", "error"])
 
@@ -128,11 +123,9 @@ def _on_file(full: FullResults, networks, larger, n, epsilon, delta) -> tuple:
     named = full.rows("f1_on_named", named_case, every, few=few, compare="F1", again=4)
     usual = {"n": n, "epsilon": epsilon, "delta": delta, "run": 0, "seed": full.seed}
     places = product(budgets[-2:], range(60))
-    of_fresh = [usual | {"epsilon": budget, "run": run} for budget, run in places]
-    few = [case for case in of_fresh if case["run"] < 6 and case["epsilon"] == epsilon]
-    fresh = full.rows(
-        "fresh_networks", fresh_case, of_fresh, few=few, compare="F1", again=3, repeat=4
-    )
+    every = [usual | {"epsilon": budget, "run": run} for budget, run in places]
+    few = [case for case in every if case["run"] < 6 and case["epsilon"] == epsilon]
+    fresh = full.rows("fresh_networks", fresh_case, every, few=few, compare="F1", again=3, repeat=4)
     return named.astype({"F1": float}), fresh
 
 
@@ -179,9 +172,8 @@ class Runs:
         both = here.pivot(index=["network", "run"], columns="system", values="F1")
         both = both.reindex(columns=SYSTEMS).dropna()
         both["gain"] = both[SYSTEMS[0]] - both[SYSTEMS[1]]
-        cells = both.groupby("network")
-        error = np.sqrt((cells.sem() ** 2).sum()) / max(1, cells.ngroups)
-        return pd.DataFrame({"mean": cells.mean().mean(), "error": error})
+        mean, error = over_networks(both.groupby("network"))
+        return pd.DataFrame({"mean": mean, "error": error})
 
     def gains(self, budget: float) -> pd.DataFrame:
         """Gain of the edge model on each network, and its error."""
@@ -240,9 +232,7 @@ class Runs:
     def apart(self, ours: str, other: str, budget: float) -> pd.DataFrame:
         """Difference of mean F1 on each network that both have, and its standard error."""
         cells = self.together().query("epsilon == @budget").groupby(["system", "network"]).F1
-        mean, error = (
-            own.unstack().reindex([ours, other]).T for own in (cells.mean(), cells.sem())
-        )
+        mean, error = (x.unstack().reindex([ours, other]).T for x in (cells.mean(), cells.sem()))
         others = error[other].fillna(error[ours])  # one run has no spread
         gap = {"mean": mean[ours] - mean[other], "error": np.hypot(error[ours], others)}
         return pd.DataFrame(gap).reindex(self.names).dropna()

@@ -2,9 +2,8 @@
 
 import functools
 import json
-import math
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -12,8 +11,7 @@ import pandas as pd
 
 from dpcgd.graphs.cpdag import CPDAG
 
-__all__ = ["SCORES", "Paired", "arcs_f1", "paired", "reference_arcs", "scores"]
-__all__ += ["with_errors"]
+__all__ = ["SCORES", "Paired", "arcs_f1", "paired", "reference_arcs", "scores", "with_errors"]
 
 SCORES = ("F1", "arrowhead F1", "SHD", "edges", "precision", "recall")
 """The names of all scores."""
@@ -79,6 +77,11 @@ def arcs_f1(graph: CPDAG, arcs: Arcs) -> float:
     return 2 * len(own & arcs) / max(1, len(own) + len(arcs))
 
 
+def over_networks(cells) -> tuple[Any, Any]:
+    """The mean of all networks' means, and its standard error over runs, from rows by network."""
+    return cells.mean().mean(), np.sqrt((cells.sem() ** 2).sum()) / max(1, cells.ngroups)
+
+
 class Paired(NamedTuple):
     """A mean difference on the same records, its standard error, and on how many networks."""
 
@@ -89,9 +92,7 @@ class Paired(NamedTuple):
     networks: int
 
 
-def paired(
-    rows: pd.DataFrame, first: object, second: object, by: str = "system", column: str = "F1"
-) -> Paired:
+def paired(rows: pd.DataFrame, first, second, by: str = "system", column: str = "F1") -> Paired:
     """What one of two systems scores more than the other, run by run, as a mean over the networks.
 
     Parameters
@@ -117,9 +118,8 @@ def paired(
     scores = rows.pivot(index=["network", "run"], columns=by, values=column)
     scores = scores.reindex(columns=[first, second])
     gaps = (scores[first] - scores[second]).dropna().groupby("network")
-    means, error = gaps.mean(), math.sqrt((gaps.sem() ** 2).sum()) / max(1, gaps.ngroups)
-    ahead, behind = int((means > 0.005).sum()), int((means < -0.005).sum())
-    return Paired(means.mean(), error, ahead, behind, gaps.ngroups)
+    ahead, behind = (int((side * gaps.mean() > 0.005).sum()) for side in (1, -1))
+    return Paired(*over_networks(gaps), ahead, behind, gaps.ngroups)
 
 
 def with_errors(rows: pd.DataFrame, by: str = "system", column: str = "F1") -> pd.DataFrame:

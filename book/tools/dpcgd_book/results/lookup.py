@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from dpcgd_book.results.graph_scores import over_networks
+
 __all__ = ["Difference", "Lookup", "filled_in"]
 
 
@@ -93,13 +95,12 @@ class Lookup:
         here = here[here.epsilon.isin([epsilon or self.epsilon, math.inf])]
         here = here[here.n == (n or self.n)]
         wide = here.pivot_table(index=["network", "run"], columns="system", values=score)
-        if not {first, second} <= {*wide}:
-            return Difference(math.nan, math.nan)
+        wide = wide.reindex(columns=[first, second])
         by_network = (wide[first] - wide[second]).dropna().groupby("network")
-        error = math.sqrt((by_network.sem() ** 2).sum()) / by_network.ngroups
-        if by_network.size().min() < 2:
-            error = float(by_network.mean().sem())
-        return Difference(float(by_network.mean().mean()), error)
+        mean, error = over_networks(by_network)
+        if not by_network.size().min() > 1:
+            error = by_network.mean().sem()
+        return Difference(float(mean), float(error))
 
 
 def filled_in(part: str, **values: Any) -> Iterator[dict[str, str]]:

@@ -1,6 +1,5 @@
 """Cases of chapter 07's sweeps, and the steps of a run of NOTEARS."""
 
-import math
 from collections.abc import Callable
 from unittest import mock
 
@@ -8,7 +7,7 @@ import numpy as np
 
 import dpcgd.score.notears
 from dpcgd import gram_notears, noleaks, notears
-from dpcgd_book.data.linear_sems import random_sem
+from dpcgd_book.data.mixed_networks import random_sem
 from dpcgd_book.results.graph_scores import scores
 from dpcgd_book.results.larger_networks import drawn
 
@@ -35,7 +34,7 @@ def scored(algorithm: Callable, network: str, run: int, n: int, seed: int, **set
     if algorithm is not notears:
         settings["rng"] = np.random.default_rng([seed, run, 1])
     release = algorithm(data, **settings)
-    most = settings.get("epsilon", math.inf) * (1 + 1e-12)
+    most = settings.get("epsilon", np.inf) * (1 + 1e-12)
     assert release.ledger.spent.epsilon <= most, "the filter's promise"
     edges = release.graph.skeleton
     true = {frozenset(arc) for arc in data.truth.edges}  # type: ignore[union-attr]

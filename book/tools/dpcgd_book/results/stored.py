@@ -80,16 +80,14 @@ def yardsticks() -> pd.DataFrame:
     return rows_on_file(stored_folder() / "yardsticks", "scores")
 
 
-def standard_errors_apart(
-    fresh: Sequence[float], stored: Sequence[Sequence[float]], usual: float
-) -> float:
+def standard_errors_apart(fresh: list[float], stored: list[list[float]], usual: float) -> float:
     """The mean of fresh runs against the runs on file of the same cells, in standard errors.
 
     Parameters
     ----------
-    fresh : sequence of float
+    fresh : list of float
         One new value for each of some cells.
-    stored : sequence of sequences of float
+    stored : list of lists of float
         At least two values on file of each of these cells.
     usual : float
         The mean variance of all cells on file. A cell counts with no less: a few equal values do
@@ -289,16 +287,15 @@ class FullResults:
         )
 
     def _compare(self, name, task, kept, cell, compare, again):
-        groups = kept.dropna(subset=compare).groupby(cell)[compare]
-        values = {_key(cell_values): runs.tolist() for cell_values, runs in groups}
-        cells = [dict(zip(cell, row, strict=True)) for row in kept[cell].drop_duplicates().values]
-        cells = [c for c in cells if len(values.get(_key(c.values()), ())) > 1]
-        rng = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
-        chosen = [cells[i] for i in rng.choice(len(cells), min(again, len(cells)), replace=False)]
-        runs = [{**c, "run": FRESH + i, "seed": self.seed} for i, c in enumerate(chosen)]
-        fresh = [row for row in sweep(task, map(as_written, runs)) if row[compare] is not None]
-        stored = [values[_key(row[key] for key in cell)] for row in fresh]
-        usual = float(np.mean([np.var(v, ddof=1) for v in values.values() if len(v) > 1]))
+        groups = kept.groupby(cell, sort=False)[compare]
+        values = {key: own for key, runs in groups if len(own := runs.dropna().tolist()) > 1}
+        rng, cells = np.random.default_rng([self.seed, zlib.crc32(name.encode())]), [*values]
+        chosen = rng.choice(len(cells), min(again, len(cells)), replace=False)
+        runs = [(*cells[k], FRESH + i, self.seed) for i, k in enumerate(chosen)]
+        cases = (as_written(dict(zip([*cell, "run", "seed"], run, strict=True))) for run in runs)
+        fresh = [row for row in sweep(task, cases) if row[compare] is not None]
+        stored = [values[tuple(row[key] for key in cell)] for row in fresh]
+        usual = float(np.mean([np.var(own, ddof=1) for own in values.values()]))
         apart = standard_errors_apart([row[compare] for row in fresh], stored, usual)
         assert abs(apart) < LIMIT, (
             f"{self.chapter}, {name}: fresh runs are {apart:.1f} standard errors from the full "

@@ -1,7 +1,6 @@
 """Cases of chapter 14's sweeps: one run of table_pc, of a variant, or of what reads a release."""
 
 from collections.abc import Iterator, Set
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ __all__ = ["BINS", "COUNTED", "climb_case", "confidence_case", "covered", "faint
 __all__ += ["family_case", "variant_case"]
 
 
-def _released(data: Dataset, **settings: Any):
+def _released(data: Dataset, **settings):
     """A release, or None where public facts refuse it."""
     try:
         return table_pc(data, **settings)

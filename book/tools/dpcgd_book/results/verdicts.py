@@ -1,15 +1,11 @@
 """Verdicts on the claims of papers whose runs a script has put on file: chapters 21 and 22."""
 
-from collections.abc import Sequence
-
 import pandas as pd
 
 __all__ = ["judged", "lacking"]
 
 
-def lacking(
-    rows: pd.DataFrame, systems: Sequence[str], networks: Sequence[str], enough: int
-) -> str:
+def lacking(rows: pd.DataFrame, systems: list[str], networks: list[str], enough: int) -> str:
     """In words, on which networks one of these systems has too few runs; empty if on none.
 
     Examples

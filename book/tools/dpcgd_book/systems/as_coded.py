@@ -18,21 +18,17 @@ import numpy as np
 from scipy.optimize import minimize
 
 from dpcgd import CPDAG, Budget, BudgetSpent, Dataset, Release
-from dpcgd.constraint.curate_pc import LEAST_EPSILON, Surrogate, allocate
-from dpcgd.constraint.em_pc import count_scores
+from dpcgd.constraint import curate_pc, em_pc
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import Answers
-from dpcgd.privacy.budget import Spent
-from dpcgd.privacy.conversions import gaussian_multiplier
+from dpcgd.privacy import budget, conversions, mechanisms
 from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent, PureEvent
-from dpcgd.privacy.mechanisms import before_amplification
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.run import Run, RunKeywords, open_run, takes_keywords
 from dpcgd.score import notears
 from dpcgd.score.schedules import multiplicative, uniform
+from dpcgd.statistics import many_tables, rank_statistics
 from dpcgd.statistics.categorical_statistics import GTest
-from dpcgd.statistics.many_tables import nearnesses_of
-from dpcgd.statistics.rank_statistics import kendall_p
 from dpcgd.statistics.statistic import normal_tail
 from dpcgd_book.systems import as_published
 
@@ -49,15 +45,13 @@ Sets = dict[frozenset[int], set[int]]
 # --- the search and its arrows, which are the same in the code of Priv-PC and of CURATE
 
 
-def _searched(
-    run: Run, data: Dataset, last: int, separates: Callable, begin: Callable = lambda *_: None
-) -> Release:
+def _searched(run, data, last, separates, begin=lambda joined, order: None) -> Release:
     """PC that deletes an edge at once, and tests both ends; a spent budget ends it.
 
     `separates` is asked about x, y and a set, and answers None where it makes no test; `begin` is
     called with the pairs that are joined and the order.
     """
-    (joined, sets), tests = _nothing_deleted(data.d), 0
+    joined, sets, tests = ~np.eye(data.d, dtype=bool), defaultdict[frozenset, set](set), 0
     with suppress(BudgetSpent):
         for order in range(last + 1):
             begin(joined, order)
@@ -73,10 +67,6 @@ def _searched(
             if joined.sum(axis=1).max() <= order:
                 break
     return _released(run, data, joined, sets, tests)
-
-
-def _nothing_deleted(d: int) -> tuple[np.ndarray, Sets]:
-    return ~np.eye(d, dtype=bool), defaultdict(set)
 
 
 def oriented(joined: np.ndarray, sets: Sets) -> np.ndarray:
@@ -145,7 +135,7 @@ def p_where_both_vary(table: np.ndarray) -> float:
     strata = table.reshape(*table.shape[:2], -1)
     varies = [(strata.sum(axis=axis) > 0).sum(axis=0) > 1 for axis in (0, 1)]
     kept = varies[0] & varies[1] & (strata.sum(axis=(0, 1)) > 2)
-    return kendall_p(strata[..., kept]) if kept.any() else math.nan
+    return rank_statistics.kendall_p(strata[..., kept]) if kept.any() else math.nan
 
 
 _tables = functools.lru_cache(1)(Tables)  # several runs on the same records share their work
@@ -183,7 +173,7 @@ def _normal(noise: Noise, scale: float) -> float:
     return noise.gaussian(scale, GaussianEvent("Gaussian", 1.0))(0.0)
 
 
-ROUNDS_AS_PRINTED = RoundSettings(4.5, kendall_p, 2.0, _laplace, False)
+ROUNDS_AS_PRINTED = RoundSettings(4.5, rank_statistics.kendall_p, 2.0, _laplace, False)
 """Priv-PC and SVT-PC as the paper prints them."""
 ROUNDS_AS_CODED = RoundSettings(6.0, p_where_both_vary, 4.0, _normal, True)
 """Priv-PC and SVT-PC as the code runs them."""
@@ -254,7 +244,7 @@ def coded_priv_pc(
     half, n, noise = shared["epsilon"] / 2, data.n, run.noise
     rate = as_published.optimal_rate(half) if rate is None else rate
     moves, sampled = 0.5 - normal_tail(settings.constant / math.sqrt(n)), math.floor(rate * n)
-    scale = 2 * moves / math.sqrt(rate) / before_amplification(half, rate)
+    scale = 2 * moves / math.sqrt(rate) / mechanisms.before_amplification(half, rate)
     whole = _tables(data)
 
     def renewed():
@@ -327,18 +317,14 @@ def num_sig(scores: Sequence[float], p_values: Sequence[float], alpha: float) ->
 
 EM_AS_PRINTED = EmSettings(
     0.05,
-    lambda scores, p_values, alpha: count_scores(scores),
-    share=lambda half, deleted: half,
-    filed=lambda number, variable: variable,
-    charges=lambda epsilon, deleted: [epsilon / 2] * (1 + deleted),
+    lambda scores, p_values, alpha: em_pc.count_scores(scores),
+    lambda half, deleted: half,
+    lambda number, variable: variable,
+    lambda epsilon, deleted: [epsilon / 2] * (1 + deleted),
 )
 """EM-PC as chapter 05 repairs its utility; the paper prints no algorithm."""
 EM_AS_CODED = EmSettings(
-    LEVEL,
-    num_sig,
-    share=lambda half, deleted: half / deleted,
-    filed=lambda number, variable: number,
-    charges=lambda epsilon, deleted: [epsilon],
+    LEVEL, num_sig, lambda half, deleted: half / deleted, lambda number, _: number, lambda e, _: [e]
 )
 """EM-PC as the code of Priv-PC runs it."""
 STRUCK_OUT = -10_000.0
@@ -361,8 +347,8 @@ def coded_em_pc(
     -------
     None proved: chapter 05. The scores' sensitivity is not 1, and sets are published without noise.
     """
-    run = as_published.open_claimed_run(data, **shared)
-    (joined, sets), half, tests = _nothing_deleted(data.d), shared["epsilon"] / 2, 0
+    run, half = as_published.open_claimed_run(data, **shared), shared["epsilon"] / 2
+    joined, sets, tests = ~np.eye(data.d, dtype=bool), defaultdict[frozenset, set](set), 0
     for order in range(data.d - 1):
         for x in range(data.d):
             neighbours = tuple(np.flatnonzero(joined[x]).tolist())
@@ -390,7 +376,7 @@ def _clearest(data, alpha, order, x, neighbours, y) -> tuple[float, float, tuple
     shapes = np.array([tables.shape(test) for test in tests], float)
     freedom = (shapes[:, 0] - 1) * (shapes[:, 1] - 1) * shapes[:, 2:].prod(axis=1)
     made, p_values = tables.n >= 10 * freedom, np.ones(len(tests))  # a sparse table passes (code)
-    p_values[made] = nearnesses_of(GTest(), tables, np.array(tests, np.int64)[made])
+    p_values[made] = many_tables.nearnesses_of(GTest(), tables, np.array(tests, np.int64)[made])
     k = int(np.argmax(p_values))
     steps = as_published.PublishedFlips(alpha).value(tables.counts(tests[k]))
     return math.copysign(abs(steps) - 1, -steps), float(p_values[k]), tests[k][2:]
@@ -405,8 +391,8 @@ def _chosen(run, scores, epsilon) -> int:
 
 def _slsqp(tests, remaining, surrogate, price) -> np.ndarray:
     """One run of SLSQP over the epsilons themselves, from one that all tests can afford."""
-    together = allocate([tests.sum()], remaining, surrogate, price) / math.sqrt(len(tests))
-    start = together.repeat(len(tests))
+    together = curate_pc.allocate([tests.sum()], remaining, surrogate, price)
+    start = (together / math.sqrt(len(tests))).repeat(len(tests))
     affordable = {"type": "ineq", "fun": lambda e: remaining - price(tests, e).sum()}
     falls = {"type": "ineq", "fun": lambda e: -np.diff(e)}
     rules = [affordable, falls][: len(tests)]
@@ -417,14 +403,14 @@ def _slsqp(tests, remaining, surrogate, price) -> np.ndarray:
 
 
 class CurateSettings(NamedTuple):
-    """What paper and code of CURATE have differently."""
+    """What paper and code of CURATE have differently.
+
+    Of two numbers the paper prints no value, so both versions have the code's: the margins of the
+    grey zone, .2 of the threshold, and c1 and c2 of the surrogate (lemma 1: below 1), which are 1.
+    """
 
     moves: float
     """A p-value's sensitivity, times the root of n. Appendix, (16): .513. Code: .363."""
-    beta: float
-    """Margins of the grey zone, over the threshold. Paper: not printed, so the code's .2."""
-    grey: float
-    """c1 and c2 of the surrogate. Paper, lemma 1: below 1, no value. Code: 1."""
     order_delta: float
     """delta' of an order. Paper, section IV: 1e-12. Code: 1e-14."""
     test_delta: float
@@ -447,11 +433,11 @@ def _coin(noise: Noise) -> bool:
 CURATE_LEVEL = 0.05
 """CURATE's threshold (paper, section IV, and code)."""
 CURATE_AS_PRINTED = CurateSettings(
-    10 / 11 / math.sqrt(math.pi), 0.2, 1.0, 1e-12, 0.0, math.inf, -math.inf, allocate, _coin
+    10 / 11 / math.sqrt(math.pi), 1e-12, 0.0, math.inf, -math.inf, curate_pc.allocate, _coin
 )
 """CURATE by tests as the paper prints it."""
 CURATE_AS_CODED = CurateSettings(
-    0.3627, 0.2, 1.0, 1e-14, 1e-14, 1e-10, CURATE_LEVEL * (1 - 0.2), _slsqp, lambda noise: False
+    0.3627, 1e-14, 1e-14, 1e-10, CURATE_LEVEL * (1 - as_published.BETA), _slsqp, lambda noise: False
 )
 """CURATE by tests as its code runs it."""
 
@@ -484,7 +470,7 @@ def coded_curate_pc(
     shared["delta"] = settings.order_delta
     run, last = open_run(data, account=as_published.CurateOdometer, **shared), data.d - 2
     moves = settings.moves / math.sqrt(data.n)
-    surrogate = Surrogate(settings.beta * CURATE_LEVEL / moves, settings.grey)
+    surrogate = curate_pc.Surrogate(as_published.BETA * CURATE_LEVEL / moves, grey=1.0)
     price = functools.partial(as_published.leakage, delta=settings.order_delta)
     event = PureEvent("Laplace", 1.0)
 
@@ -496,7 +482,7 @@ def coded_curate_pc(
             raise BudgetSpent("CURATE's account is at its end")
         tests = as_published.most_questions(joined, order, last)
         epsilon = float(settings.optimise(tests, left, surrogate, price)[0])
-        if epsilon < LEAST_EPSILON:
+        if epsilon < curate_pc.LEAST_EPSILON:
             raise BudgetSpent("next to nothing is left")
         event = PureEvent("Laplace", epsilon, label=f"order {order}")
 
@@ -511,7 +497,7 @@ def coded_curate_pc(
         noisy = run.noise.laplace(moves, event)(p)
         if noisy > settings.charged_above:
             run.account.spend(event)
-        if abs(noisy - CURATE_LEVEL) <= settings.beta * CURATE_LEVEL:
+        if abs(noisy - CURATE_LEVEL) <= as_published.BETA * CURATE_LEVEL:
             return settings.deletes_in_grey(run.noise)
         return noisy > CURATE_LEVEL
 
@@ -524,23 +510,21 @@ def coded_curate_pc(
 class NoLeaksSettings(NamedTuple):
     """What NoLeaks's code has, and what CURATE prints of the same method."""
 
-    clip: float
-    """Largest entry of the mean gradient. CURATE: s, no value. Code: 2."""
-    moves: Callable[[int, float], float]
-    """The gradient's sensitivity times n, from d and the clip. CURATE, section II: the root of
+    moves: Callable[[int], float]
+    """The gradient's sensitivity times n, from d; s is the clip. CURATE, section II: the root of
     d (d - 1) s. Code: twice the root of d (d - 1), times s."""
     budgets: Callable[[float], Iterator[float]]
     """From epsilon to that of each gradient. Code: the same for as many as there are. CURATE,
     algorithm 2: I iterations, no value of I; 30 as in chapter 07."""
 
 
+CLIP = 2.0
+"""Largest entry of the mean gradient. CURATE: s, no value. Code: 2."""
 NOLEAKS_AS_PRINTED = NoLeaksSettings(
-    2.0, lambda d, clip: math.sqrt(d * (d - 1) * clip), lambda epsilon: iter(uniform(epsilon, 30))
+    lambda d: math.sqrt(d * (d - 1) * CLIP), lambda epsilon: iter(uniform(epsilon, 30))
 )
 """NoLeaks as CURATE prints it."""
-NOLEAKS_AS_CODED = NoLeaksSettings(
-    2.0, lambda d, clip: 2 * math.sqrt(d * (d - 1)) * clip, itertools.repeat
-)
+NOLEAKS_AS_CODED = NoLeaksSettings(lambda d: 2 * math.sqrt(d * (d - 1)) * CLIP, itertools.repeat)
 """NoLeaks as its code runs it."""
 SCHEDULE_AS_PRINTED = NOLEAKS_AS_PRINTED._replace(budgets=lambda e: iter(multiplicative(e, 30)))
 """CURATE by scores, algorithm 2; its code could not be read."""
@@ -581,26 +565,23 @@ def coded_noleaks(
     rows -= rows.mean(axis=0)
     first, gram = rows[:RAW], rows.T @ rows / data.n
     raw, budgets, d = first.T @ first / len(first), settings.budgets(shared["epsilon"]), data.d
-    moves, spent, events = settings.moves(d, settings.clip) / data.n, [], []
-    last = np.zeros((d, d))
+    moves, delta, spent, events = settings.moves(d) / data.n, run.account.delta, [], []
+    visited = [np.zeros((d, d))]
 
     def gradient(weights):
-        nonlocal last
-        last = weights
+        visited.append(weights)
         spent.append(next(budgets))
-        multiplier = gaussian_multiplier(Budget(spent[-1], run.account.delta))
-        event = GaussianEvent("Gaussian", multiplier)
-        events.append(event)
-        mean = notears.squared_loss(weights, gram)[1].clip(-settings.clip, settings.clip)
-        noisy = run.noise.gaussian(moves, event)(mean)
-        return noisy * ~np.eye(d, dtype=bool)
+        multiplier = conversions.gaussian_multiplier(Budget(spent[-1], delta))
+        events.append(GaussianEvent("Gaussian", multiplier))
+        mean = notears.squared_loss(weights, gram)[1].clip(-CLIP, CLIP)
+        return run.noise.gaussian(moves, events[-1])(mean) * ~np.eye(d, dtype=bool)
 
     try:
         weights = _augmented(lambda weights: notears.squared_loss(weights, raw)[0], gradient, d)
     except StopIteration:
-        weights = last
+        weights = visited[-1]
     charged = math.log((data.n + 1) / max(1, data.n + 1 - RAW))
-    claim = Spent(sum(spent) + charged, len(spent) * run.account.delta + RAW / data.n)
+    claim = budget.Spent(sum(spent) + charged, len(spent) * delta + RAW / data.n)
     run = replace(run, account=as_published.PairsAddedUp(claim))
     run.account.spend(*events)
     return notears.release_by_weights(weights, notears.THRESHOLD, run, data.variables)

@@ -15,11 +15,8 @@ from numba import njit
 from scipy.optimize import minimize_scalar
 
 from dpcgd import Budget, Counts, Dataset, Release
-from dpcgd.constraint import curate_pc
+from dpcgd.constraint import curate_pc, em_pc, laplace_pc, priv_pc
 from dpcgd.constraint.curate_pc import Plan
-from dpcgd.constraint.em_pc import ExponentialOracle
-from dpcgd.constraint.laplace_pc import released_by
-from dpcgd.constraint.priv_pc import Round, SieveOracle, ThresholdOracle
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.privacy.budget import Spent
@@ -28,8 +25,7 @@ from dpcgd.privacy.events import PureEvent
 from dpcgd.privacy.filters import Ledger, Odometer
 from dpcgd.privacy.mechanisms import before_amplification, exponential
 from dpcgd.privacy.run import RunKeywords, open_run, takes_keywords
-from dpcgd.score import noleaks
-from dpcgd.score.notears import L1, THRESHOLD, release_by_weights
+from dpcgd.score import noleaks, notears
 from dpcgd.score.schedules import Schedule, uniform
 from dpcgd.statistics.categorical_statistics import GTest, g_statistic
 from dpcgd.statistics.rank_statistics import KendallP, SpearmanP
@@ -54,7 +50,7 @@ open_claimed_run = functools.partial(open_run, account=Odometer.for_budget)
 """A run whose odometer enforces no budget: what it claims is not proved."""
 
 
-class PublishedKeywords(SearchKeywords, total=False):
+class Keywords(SearchKeywords, total=False):
     """The keywords of the papers' searches; without a statistic they take the paper's own."""
 
     statistic: Statistic | None
@@ -262,9 +258,7 @@ def optimal_rate(epsilon: float) -> float:
 
 
 @takes_keywords
-def published_svt_pc(
-    data: Counts, *, rate: float = 1.0, **shared: Unpack[PublishedKeywords]
-) -> Release:
+def published_svt_pc(data: Counts, *, rate: float = 1.0, **shared: Unpack[Keywords]) -> Release:
     """SVT-PC as published: p-values, their claimed sensitivity, an odometer.
 
     Parameters
@@ -285,12 +279,12 @@ def published_svt_pc(
     -------
     None proved: chapters 03 and 04.
     """
-    return _by_rounds(ThresholdOracle, (1.0, 0.0), 0.0, data, rate, shared)
+    return _by_rounds(priv_pc.ThresholdOracle, (1.0, 0.0), 0.0, data, rate, shared)
 
 
 @takes_keywords
 def published_priv_pc(
-    data: Counts, *, rate: float | None = None, **shared: Unpack[PublishedKeywords]
+    data: Counts, *, rate: float | None = None, **shared: Unpack[Keywords]
 ) -> Release:
     """Priv-PC as published: p-values, their claimed sensitivity and thresholds, an odometer.
 
@@ -328,21 +322,21 @@ def published_priv_pc(
     -----
     Wang, Pang and Song (2020), algorithm 2, with the settings of its code.
     """
-    return _by_rounds(SieveOracle, (0.5, 0.5), TWEAK, data, rate, shared)
+    return _by_rounds(priv_pc.SieveOracle, (0.5, 0.5), TWEAK, data, rate, shared)
 
 
 def _by_rounds(kind, shares, tweak, data, rate, shared) -> Release:
     """A search whose every round costs epsilon: these shares for sieve and examination."""
     max_order = shared.setdefault("max_order", 3)
     run = open_claimed_run(data, records=rate != 1, rate=rate, **shared)
-    cost = Round(*(share * shared["epsilon"] for share in shares))
+    cost = priv_pc.Round(*(share * shared["epsilon"] for share in shares))
     statistic = shared.get("statistic") or PublishedKendallP()
     rate = optimal_rate(cost.sieve) if rate is None else rate
     oracle = kind(Tables(data), statistic, lambda _: cost, 0.0, tweak, rate, run.account, run.noise)
-    return released_by(oracle, run, max_order)
+    return laplace_pc.released_by(oracle, run, max_order)
 
 
-class PublishedOracle(ExponentialOracle):
+class PublishedOracle(em_pc.ExponentialOracle):
     """EM-PC as published: the set is the best one, which is released without noise."""
 
     def _which_set(self, sets, scores, epsilon) -> tuple[int, ...]:
@@ -350,7 +344,7 @@ class PublishedOracle(ExponentialOracle):
 
 
 @takes_keywords
-def published_em_pc(data: Counts, **shared: Unpack[PublishedKeywords]) -> Release:
+def published_em_pc(data: Counts, **shared: Unpack[Keywords]) -> Release:
     """EM-PC as published: greedy distances of a G-test, the best set released without noise.
 
     Parameters
@@ -380,7 +374,7 @@ def published_em_pc(data: Counts, **shared: Unpack[PublishedKeywords]) -> Releas
     statistic, half = shared.get("statistic") or PublishedFlips(), shared["epsilon"] / 2
     paid = run.account, run.noise
     oracle = PublishedOracle(Tables(data), statistic, lambda *_: half, exponential, 0.0, *paid)
-    return released_by(oracle, run, max_order)
+    return laplace_pc.released_by(oracle, run, max_order)
 
 
 class CoinOracle(curate_pc.CurateOracle):
@@ -458,7 +452,7 @@ def published_plan(account: CurateOdometer, statistic: Statistic, n: int, *, las
 
 
 @takes_keywords
-def published_curate_pc(data: Counts, **shared: Unpack[PublishedKeywords]) -> Release:
+def published_curate_pc(data: Counts, **shared: Unpack[Keywords]) -> Release:
     """CURATE as published: p-values, a coin near the threshold, its surrogate and its account.
 
     Parameters
@@ -486,7 +480,7 @@ def published_curate_pc(data: Counts, **shared: Unpack[PublishedKeywords]) -> Re
     statistic, last = shared.get("statistic") or PublishedCurateP(), min(max_order, data.d - 2)
     plan = published_plan(run.account, statistic, data.n, last=last)
     oracle = CoinOracle(Tables(data), statistic, math.nan, 0.0, run.account, run.noise, plan=plan)
-    return released_by(oracle, run, last)
+    return laplace_pc.released_by(oracle, run, last)
 
 
 def published_gradient(
@@ -565,5 +559,5 @@ def published_noleaks(
     mean = functools.partial(published_gradient, clip=CLIP, times=times)
     moves = math.sqrt(data.d * (data.d - 1)) * CLIP / data.n
     look = noleaks.noisy_gradients(mean, moves, multipliers, run)
-    weights = noleaks.descended(look, rows, scale, data, True, steps=steps, l1=L1)
-    return release_by_weights(weights, THRESHOLD, run, data.variables)
+    weights = noleaks.descended(look, rows, scale, data, True, steps=steps, l1=notears.L1)
+    return notears.release_by_weights(weights, notears.THRESHOLD, run, data.variables)

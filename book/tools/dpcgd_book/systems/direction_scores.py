@@ -1,7 +1,5 @@
 """Scores for the cause among two variables: above 0 the first, below 0 the second."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 __all__ = ["cds", "igci", "reci"]
@@ -55,14 +53,14 @@ def _standardised(values) -> np.ndarray:
     return (values - values.mean()) / values.std()
 
 
-def reci(x: np.ndarray, y: np.ndarray, *, powers: Sequence[int] = (1, 2, 3)) -> float:
+def reci(x: np.ndarray, y: np.ndarray, *, powers: tuple[int, ...] = (1, 2, 3)) -> float:
     """Regression error based causal inference: the better predicted variable is the effect.
 
     Parameters
     ----------
     x, y : array, shape (n,)
         Numbers or codes.
-    powers : sequence of int
+    powers : tuple of int
         Powers of the regressor, beside a constant. ``(3,)`` is the one monomial of the Causal
         Discovery Toolbox.
 

@@ -1,6 +1,5 @@
 """How much of a released graph would have come out again under other noise."""
 
-import math
 from collections import Counter
 
 import numpy as np
@@ -59,7 +58,7 @@ def edge_confidence(
     settings, names = dict(release.terms.settings), tuple(release.levels)
     rules = {name: settings.pop(name) for name in ("alpha", "least_effect", "least_share")}
     rules["joined"] = [names.index(name) for name in release.joined_levels]
-    rules["most_noise"] = MOST_NOISE * math.sqrt(2)  # no more questions are refused
+    rules["most_noise"] = MOST_NOISE * np.sqrt(2)  # no more questions are refused
     count: Counter[frozenset[str]] = Counter()
     for _ in range(runs):
         oracle = TableOracle(redrawn(release.marginals, rng), **rules)
@@ -82,5 +81,5 @@ def redrawn(marginals: Marginals, rng: np.random.Generator) -> Marginals:
     fresh = {}
     for subset, (values, deviation) in marginals.released.items():
         noisy = values + deviation * rng.standard_normal(values.shape)
-        fresh[subset] = Moment(noisy, deviation * math.sqrt(2))
+        fresh[subset] = Moment(noisy, deviation * np.sqrt(2))
     return Marginals(marginals.n, marginals.levels, fresh)

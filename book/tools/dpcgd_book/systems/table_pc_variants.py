@@ -1,8 +1,7 @@
 """Variants of table_pc, each with one of its ideas changed or left out: what is an idea worth?"""
 
 import math
-from functools import partial
-from itertools import combinations, compress, product
+from itertools import combinations, compress
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +11,9 @@ from scipy.stats import chi2, false_discovery_control
 
 from dpcgd import CPDAG, Budget, Dataset
 from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.moments.clipped_moments import blocks_of
 from dpcgd.moments.interactions import MeasuredMarginals, Moment, paid
-from dpcgd.privacy.filters import Filter, GaussianFilter
-from dpcgd.privacy.noise import SeededNoise
+from dpcgd.privacy import filters, noise
 from dpcgd.reading.repairs import repaired
 from dpcgd.tables.table_pc import LOOKS, TRIPLES, TableOracle, search_again, shares
 
@@ -38,18 +37,15 @@ class _Projected(MeasuredMarginals):
 
     def measure_pairs(self, rho):
         super().measure_pairs(rho)
-        variables = range(len(self.levels))
-        means = [self.moment(v).values for v in variables]
-        blocks = {s: self.moment(*s).values for s in product(variables, repeat=2) if s[0] != s[1]}
-        blocks |= {(v, v): self.variance(v) + np.outer(mean, mean) for v, mean in enumerate(means)}
-        second = np.block([[blocks[v, w] for w in variables] for v in variables])
-        mean = np.concatenate(means)[None]
-        values, vectors = np.linalg.eigh(np.block([[np.eye(1), mean], [mean.T, second]]), UPLO="U")
+        blocks, variables = blocks_of(self), range(len(self.levels))
+        mean = np.concatenate([self.moment(v).values for v in variables])[None]
+        second = np.block([[np.eye(1), mean], [mean.T, blocks.covariances + mean.T * mean]])
+        values, vectors = np.linalg.eigh(second)
         second = ((vectors * np.maximum(values, 0)) @ vectors.T)[1:, 1:]
-        own = np.split(np.arange(len(second)), np.cumsum(self.widths)[:-1])
         for v, w in combinations(variables, 2):
-            part = second[np.ix_(own[v], own[w])]
+            part = second[blocks.rows[v], blocks.rows[w]]
             self.released[v, w] = self.released[v, w]._replace(values=part)
+        self._known.clear()  # what followed from the pairs as they were
 
 
 class _Weighted(MeasuredMarginals):
@@ -118,7 +114,7 @@ def _few_false(result, oracle):
 VARIANTS: dict[str, dict[str, Any]] = {
     "table_pc": {},
     "one look": {"looks": ()},
-    "costs added up": {"filter": Filter},
+    "costs added up": {"filter": filters.Filter},
     "tables one by one": {"kind": _OneByOne},
     "order 1 from bought triples": {"oracle": _BoughtTables},
     "no rule for determined": {"rules": {"determined": 0.0}},
@@ -129,7 +125,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "all triples at once": {"then": _all_triples},
     "positive semidefinite": {"kind": _Projected},
     "all of it undone": {
-        **{"looks": (), "filter": Filter, "kind": _OneByOne, "oracle": _BoughtTables},
+        **{"looks": (), "filter": filters.Filter, "kind": _OneByOne, "oracle": _BoughtTables},
         "rules": {"determined": 0.0, "most_noise": math.inf},
     },
 }
@@ -143,9 +139,9 @@ MORE_VARIANTS: dict[str, dict[str, Any]] = {
 """Variants that are tried on random and on larger networks alone."""
 
 AS_IT_IS = {
-    **{"kind": MeasuredMarginals, "oracle": TableOracle, "looks": LOOKS, "filter": GaussianFilter},
-    **{"pairs": None, "rules": {}, "then": lambda marginals, account: None},
-    "repairs": partial(repaired, max_order=2),
+    **{"kind": MeasuredMarginals, "oracle": TableOracle, "looks": LOOKS, "rules": {}},
+    **{"filter": filters.GaussianFilter, "pairs": None, "then": lambda marginals, account: None},
+    "repairs": lambda result, oracle: repaired(result, oracle, max_order=2),
 }
 """What table_pc does where a variant changes nothing."""
 
@@ -165,7 +161,7 @@ def run_variant(data: Dataset, variant: str, epsilon: float, delta: float, rng: 
     if own.pairs:
         pairs, triple = own.pairs, (1 - own.pairs) / (TRIPLES * data.d)
     account = own.filter(Budget(epsilon, delta))
-    marginals = own.kind(Tables(data), paid(account, SeededNoise(rng)))
+    marginals = own.kind(Tables(data), paid(account, noise.SeededNoise(rng)))
     marginals.measure_pairs(pairs * account.rho)
     own.then(marginals, account)
     oracle = own.oracle(marginals, price=triple * account.rho, **own.rules)

@@ -1,21 +1,187 @@
-"""Markov chains over the orders of variables: the best DAG that they meet."""
+"""Searches for the best DAG by a score: max-min hill climbing, and Markov chains over orders.
+
+Max-min hill climbing finds each variable's neighbours by tests, and then climbs the score over
+them. A chain walks over the orders of the variables, and keeps the best DAG that it meets.
+"""
 
 import math
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import accumulate, product
-from operator import or_
+from itertools import accumulate, combinations, compress, product
+from operator import itemgetter, or_
 from typing import NamedTuple
 
+import networkx as nx
 import numpy as np
 
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.pc_search import search
-from dpcgd.privacy.budget import LEAST
-from dpcgd_book.systems.p_value_tests import IndependenceTest, Level
-from dpcgd_book.systems.scores import GraphScore, check_same_variables, completed
+from dpcgd.privacy import budget, run
+from dpcgd_book.systems.tests_and_scores import GraphScore, IndependenceTest, Level
 
-__all__ = ["BestDag", "iterative_mcmc", "order_mcmc"]
+__all__ = ["BestDag", "hill_climb", "iterative_mcmc", "max_min_neighbours", "mmhc", "order_mcmc"]
+
+PATIENCE = 15
+"""Climbing stops after so many changes without a new best graph."""
+
+
+TABU = 100
+"""The last so many graphs are not visited again."""
+
+
+def mmhc(score: GraphScore, test: IndependenceTest, *, alpha: float = 0.05) -> CPDAG:
+    """Max-min hill climbing.
+
+    Parameters
+    ----------
+    score : GraphScore
+    test : IndependenceTest
+        On the same variables.
+    alpha : float
+        Significance level of the tests, given up to three variables.
+
+    Returns
+    -------
+    CPDAG
+        Completed form of the best DAG.
+
+    Raises
+    ------
+    ValueError
+        If score and test differ in their variables, or alpha is no level.
+
+    Notes
+    -----
+    Tsamardinos, Brown and Aliferis (2006).
+
+    Examples
+    --------
+    >>> from dpcgd_book.systems.tests_and_scores import BGe, FisherZ
+    >>> values = np.random.default_rng(0).normal(size=(500, 3))
+    >>> values[:, 2] += values[:, 0] + values[:, 1]
+    >>> score, test = BGe.from_values(values, ["a", "b", "c"]), FisherZ.from_values(values)
+    >>> print(mmhc(score, test, alpha=0.01))
+    a -> c
+    b -> c
+    """
+    _check_same_variables(score, test)
+    return _completed(hill_climb(score, max_min_neighbours(test, alpha=alpha)), score.variables)
+
+
+def _check_same_variables(score, test) -> None:
+    """Refuse a score and a test that were made from different data."""
+    if test.d != len(score.variables):
+        sizes = f"the score has {len(score.variables)} variables and the test {test.d}"
+        raise ValueError(f"{sizes}; make both from the same data")
+
+
+def _completed(arcs, variables) -> CPDAG:
+    """The completed form of the DAG with these arcs."""
+    dag = nx.from_numpy_array(arcs, create_using=nx.DiGraph, edge_attr=None, nodelist=[*variables])
+    return CPDAG.from_dag(dag)
+
+
+def max_min_neighbours(test: IndependenceTest, *, alpha: float, max_order: int = 3) -> np.ndarray:
+    """Pairs of which each is among the other's parents and children, by the max-min heuristic.
+
+    Returns
+    -------
+    boolean array, shape (d, d)
+        Symmetric.
+    """
+    run.check_level(alpha)
+    near = np.zeros((test.d, test.d), bool)
+    for target in range(test.d):
+        near[target, _neighbours(test, target, math.log(alpha), max_order)] = True
+    return near & near.T
+
+
+def _neighbours(test, target, log_alpha, max_order) -> list[int]:
+    """Add the variable whose weakest dependence is strongest; then drop what others separate."""
+    chosen: list[int] = []
+    weakest = {v: test.log_p(target, v, ()) for v in range(test.d) if v != target}
+    while weakest:
+        strongest = min(weakest, key=weakest.__getitem__)
+        if weakest.pop(strongest) > log_alpha:
+            break
+        for v in weakest:
+            for given in _subsets(chosen, max_order - 1):  # those without it were tried before
+                if weakest[v] > log_alpha:
+                    break
+                weakest[v] = max(weakest[v], test.log_p(target, v, (strongest, *given)))
+        chosen.append(strongest)
+    for v in list(chosen):
+        others = [u for u in chosen if u != v]
+        if any(test.log_p(target, v, s) > log_alpha for s in _subsets(others, max_order)):
+            chosen.remove(v)
+    return chosen
+
+
+def _subsets(variables, most) -> Iterator[tuple[int, ...]]:
+    return (few for size in range(most + 1) for few in combinations(variables, size))
+
+
+def hill_climb(score: GraphScore, allowed: np.ndarray) -> np.ndarray:
+    """Change one arc at a time, to the best graph not visited lately.
+
+    Parameters
+    ----------
+    score : GraphScore
+    allowed : boolean array, shape (d, d)
+        ``allowed[a, b]``: the arc a -> b may be added.
+
+    Returns
+    -------
+    boolean array, shape (d, d)
+        The best DAG met: its arcs.
+
+    Notes
+    -----
+    Arcs are added, taken out and turned. The climb starts from no arc and goes on downhill for some
+    steps, so as to leave small hills; it ends after 15 changes without a new best graph.
+
+    Examples
+    --------
+    >>> from dpcgd_book.systems.tests_and_scores import BGe
+    >>> score = BGe(np.array([[1, 0.8], [0.8, 1]]), 100)
+    >>> hill_climb(score, ~np.eye(2, dtype=bool)).sum()
+    np.int64(1)
+    """
+    d = len(score.variables)
+    local = cache(score.local)
+
+    def family(arcs, child):
+        return local(child, tuple(np.flatnonzero(arcs[:, child]).tolist()))
+
+    here = best = np.zeros((d, d), bool)
+    height, best_height, idle = 0.0, 0.0, 0
+    visited = deque([here.tobytes()], TABU)
+    while idle < PATIENCE:
+        new = [way for way in _changes(here, allowed) if way[0].tobytes() not in visited]
+        if not new:
+            break
+        ways = [(sum(family(arcs, c) - family(here, c) for c in own), arcs) for arcs, own in new]
+        gain, here = max(reversed(ways), key=itemgetter(0))  # of equal ones the last
+        height += gain
+        visited.append(here.tobytes())
+        idle += 1
+        if height > best_height + 1e-9:
+            best, best_height, idle = here, height, 0
+    return best
+
+
+def _changes(arcs, allowed) -> Iterator[tuple[np.ndarray, list[int]]]:
+    """Every DAG one change away, and whose parents changed."""
+    flips = [flip for a, b in np.argwhere(arcs) for flip in ([(a, b)], [(a, b), (b, a)])]
+    flips += [[(a, b)] for a, b in np.argwhere(allowed & ~arcs & ~arcs.T)]
+    for flip in flips:
+        other = arcs.copy()
+        other[tuple(zip(*flip, strict=True))] ^= True
+        cyclic = np.linalg.matrix_power(other.astype(float), len(arcs)).any()  # a walk of d steps
+        if not cyclic and (other <= arcs | allowed).all():
+            yield other, [child for _, child in flip]
+
 
 MOST_CANDIDATES = 14
 """A variable has at most so many candidate parents, for all their subsets are scored."""
@@ -38,7 +204,7 @@ class BestDag(NamedTuple):
     @property
     def graph(self) -> CPDAG:
         """The completed form of the DAG."""
-        return completed(self.arcs, self.variables)
+        return _completed(self.arcs, self.variables)
 
 
 def iterative_mcmc(
@@ -72,8 +238,7 @@ def iterative_mcmc(
 
     Examples
     --------
-    >>> from dpcgd_book.systems.p_value_tests import FisherZ
-    >>> from dpcgd_book.systems.scores import BGe
+    >>> from dpcgd_book.systems.tests_and_scores import BGe, FisherZ
     >>> values = np.random.default_rng(0).normal(size=(500, 3))
     >>> values[:, 2] += values[:, 0] + values[:, 1]
     >>> score, test = BGe.from_values(values, ["a", "b", "c"]), FisherZ.from_values(values)
@@ -81,7 +246,7 @@ def iterative_mcmc(
     a -> c
     b -> c
     """
-    check_same_variables(score, test)
+    _check_same_variables(score, test)
     candidates = search(Level(test, alpha), score.variables, max_order=3).graph.arcs
     candidates = candidates | candidates.T
     while True:
@@ -120,7 +285,7 @@ def order_mcmc(score: GraphScore, candidates: np.ndarray, *, rng: np.random.Gene
 
     Examples
     --------
-    >>> from dpcgd_book.systems.scores import BGe
+    >>> from dpcgd_book.systems.tests_and_scores import BGe
     >>> score = BGe(np.array([[1, 0.8], [0.8, 1]]), 100, ["a", "b"])
     >>> print(order_mcmc(score, ~np.eye(2, dtype=bool), rng=np.random.default_rng(0)).graph)
     a -- b
@@ -141,10 +306,9 @@ def _families(score, candidates) -> "list[_Family]":
     if candidates.shape != (d, d):
         raise ValueError(f"{d} variables need a {d} by {d} array of candidates")
     candidates = candidates & ~np.eye(d, dtype=bool)
-    for child, count in enumerate(candidates.sum(axis=0)):
+    for variable, count in zip(score.variables, candidates.sum(axis=0), strict=True):
         if count > MOST_CANDIDATES:
             too_many = f"more than {MOST_CANDIDATES}; leave some out, or lower alpha"
-            variable = score.variables[child]
             raise ValueError(f"variable {variable!r} has {count} candidate parents, {too_many}")
     return [_Family(score, child, candidates[:, child]) for child in range(d)]
 
@@ -158,10 +322,8 @@ class _Family:
     def __init__(self, score, child, candidate):
         near = np.flatnonzero(candidate).tolist()
         others = ([v] for v in range(len(candidate)) if not candidate[v] and v != child)
-        bits = [
-            [v for bit, v in enumerate(near) if mask >> bit & 1] for mask in range(1 << len(near))
-        ]
-        self.parents = [tuple(sorted(few + more)) for more, few in product([[], *others], bits)]
+        subsets = [[*compress(near[::-1], bits)] for bits in product((0, 1), repeat=len(near))]
+        self.parents = [tuple(sorted(few + more)) for more, few in product([[], *others], subsets)]
         self.scores = np.array([score.local(child, few) for few in self.parents])
         self.masks = np.array([sum(1 << v for v in few) for few in self.parents])
         self.under = cache(self._under)
@@ -203,7 +365,7 @@ class _Chain:
             order[first], order[second] = order[second], order[first]
         else:
             order.insert(second, order.pop(first))
-        self._go(order, math.log(self.rng.random() or LEAST))
+        self._go(order, math.log(self.rng.random() or budget.LEAST))
 
 
 def _befores(order) -> dict[int, int]:

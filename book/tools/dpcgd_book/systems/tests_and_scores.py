@@ -1,35 +1,134 @@
-"""Scores of a variable's parents, whose sum over the variables scores a graph. Not private."""
+"""Tests of independence that give a p-value, and scores of a variable's parents. Not private.
+
+Both are for columns of reals or codes. The sum of the scores over the variables scores a graph.
+"""
 
 import math
 from collections.abc import Sequence
 from functools import cache
 
-import networkx as nx
 import numpy as np
-from scipy.special import gammaln, multigammaln
+from scipy.special import gammaincc, gammaln, multigammaln
 
-from dpcgd.datasets.counts import cell_numbers
+from dpcgd.datasets import contingency_tables, counts
 from dpcgd.datasets.dataset import Dataset, check_records
-from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.privacy.run import check_level
+from dpcgd.statistics import categorical_statistics, moment_matrices, statistic
 from dpcgd_book.systems.direction_scores import checked_columns, rescaled
 
-__all__ = ["BDeu", "BGe", "GraphScore"]
+__all__ = ["BDeu", "BGe", "FisherZ", "GSquare", "GraphScore", "IndependenceTest", "Level"]
+
+LARGEST = 1e100
+"""Of a correlation: noise may bring it above 1, but not so far."""
+
+
+class FisherZ:
+    """Fisher's z test of a partial correlation, exact in the limit for Gaussian records.
+
+    Parameters
+    ----------
+    correlation : array, shape (d, d)
+    n : int
+        Number of records behind it.
+
+    Raises
+    ------
+    ValueError
+        If the matrix is not square, a variable is constant, or n is too small to condition at all.
+
+    Examples
+    --------
+    >>> test = FisherZ(np.array([[1, 0.5], [0.5, 1]]), 28)
+    >>> round(math.exp(test.log_p(0, 1, ())), 4)
+    0.006
+    """
+
+    def __init__(self, correlation: np.ndarray, n: int):
+        correlation = np.array(correlation, float)
+        if not (np.abs(correlation) <= LARGEST).all():
+            cure = "is a column constant? Leave it out"
+            raise ValueError(f"a correlation is not a number, or above {LARGEST:g}: {cure}")
+        self.correlation, self.n, self.d = correlation, n, len(correlation)
+
+    @classmethod
+    def from_values(cls, values: np.ndarray) -> "FisherZ":
+        """The test on columns of reals or codes, shape (n, d)."""
+        values = checked_columns(values)
+        return cls(np.corrcoef(rescaled(values).T), len(values))
+
+    def log_p(self, x: int, y: int, given: tuple[int, ...]) -> float:
+        """Natural logarithm of the two-sided p-value."""
+        return float(moment_matrices.fisher_z(self.correlation, self.n, [(x, y, *given)])[0])
+
+
+class GSquare:
+    """The G-test, with the degrees of freedom of the levels that occur in each stratum.
+
+    Parameters
+    ----------
+    data : Dataset or Counts
+
+    Notes
+    -----
+    A test whose table would hold fewer than five records a cell on average is not made: its p-value
+    is 0, so that it separates nothing. Nor is one whose strata leave no degree of freedom. Degrees
+    of freedom that depend on the records are for tests on what is public already, such as the
+    reports of a local mechanism; the private tests of :mod:`dpcgd.statistics` have those of the
+    public table, and less power where much of it is empty.
+
+    Examples
+    --------
+    >>> from dpcgd import Dataset
+    >>> levels = {"a": ["0", "1"], "b": ["0", "1"]}
+    >>> data = Dataset([[0, 0]] * 50 + [[1, 1]] * 50, levels)
+    >>> GSquare(data).log_p(0, 1, ()) < -50
+    True
+    """
+
+    def __init__(self, data: counts.Counts):
+        self.d, self._tables = data.d, contingency_tables.Tables(data)
+
+    def log_p(self, x: int, y: int, given: tuple[int, ...]) -> float:
+        """Natural logarithm of the p-value, minus infinity where no test is made."""
+        if statistic.refusal(self._tables.n, self._tables.shape((x, y, *given))):
+            return -math.inf
+        table = self._tables.counts((x, y, *given))
+        freedom = categorical_statistics.AdjustedChiSquared().freedoms(statistic.alone(table))[0]
+        half, value = freedom / 2, categorical_statistics.g_statistic(table) / 2
+        if half == 0:  # a constant is independent; what a stratum makes constant may be anything
+            return -math.inf if given else 0.0
+        tail = gammaincc(half, value)
+        if tail > 0:
+            return math.log(tail)
+        beyond = 1 - (half - 1) / value  # the tail falls about geometrically, by this less a step
+        return float((half - 1) * math.log(value) - value - gammaln(half) - math.log(beyond))
+
+
+IndependenceTest = FisherZ | GSquare
+"""A test that tells how surprising the data would be if two variables were independent."""
+
+
+class Level:
+    """An oracle for the PC search: it separates where the p-value exceeds alpha.
+
+    Examples
+    --------
+    >>> test = FisherZ(np.array([[1, 0.5], [0.5, 1]]), 28)
+    >>> Level(test, 0.05).separates(0, 1, ()), Level(test, 0.001).separates(0, 1, ())
+    (False, True)
+    """
+
+    def __init__(self, test: IndependenceTest, alpha: float):
+        check_level(alpha)
+        self.test, self.alpha = test, alpha
+
+    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
+        """Whether the p-value is above the level."""
+        return self.test.log_p(x, y, given) > math.log(self.alpha)
+
 
 LEAST_LOG = -700.0
 """A singular matrix has this logarithm of its determinant for each variable."""
-
-
-def check_same_variables(score, test) -> None:
-    """Refuse a score and a test that were made from different data."""
-    if test.d != len(score.variables):
-        sizes = f"the score has {len(score.variables)} variables and the test {test.d}"
-        raise ValueError(f"{sizes}; make both from the same data")
-
-
-def completed(arcs: np.ndarray, variables: Sequence[str]) -> CPDAG:
-    """The completed form of the DAG with these arcs."""
-    dag = nx.from_numpy_array(arcs, create_using=nx.DiGraph, edge_attr=None, nodelist=[*variables])
-    return CPDAG.from_dag(dag)
 
 
 class BGe:
@@ -138,7 +237,8 @@ class BDeu:
     def _occupied(self, variables) -> np.ndarray:
         """Counts of the combinations that occur."""
         columns, sizes = self.data.codes.T, self.data.cardinalities
-        cells = cell_numbers(columns[[*variables]], [sizes[v] for v in variables], self.data.n)
+        own = [sizes[v] for v in variables]
+        cells = counts.cell_numbers(columns[[*variables]], own, self.data.n)
         return np.unique(cells, return_counts=True)[1]
 
 
