@@ -318,13 +318,17 @@ def num_sig(scores: Sequence[float], p_values: Sequence[float], alpha: float) ->
 EM_AS_PRINTED = EmSettings(
     0.05,
     lambda scores, p_values, alpha: em_pc.count_scores(scores),
-    lambda half, deleted: half,
-    lambda number, variable: variable,
-    lambda epsilon, deleted: [epsilon / 2] * (1 + deleted),
+    share=lambda half, deleted: half,
+    filed=lambda number, variable: variable,
+    charges=lambda epsilon, deleted: [epsilon / 2] * (1 + deleted),
 )
 """EM-PC as chapter 05 repairs its utility; the paper prints no algorithm."""
 EM_AS_CODED = EmSettings(
-    LEVEL, num_sig, lambda half, deleted: half / deleted, lambda number, _: number, lambda e, _: [e]
+    LEVEL,
+    num_sig,
+    share=lambda half, deleted: half / deleted,
+    filed=lambda number, variable: number,
+    charges=lambda epsilon, deleted: [epsilon],
 )
 """EM-PC as the code of Priv-PC runs it."""
 STRUCK_OUT = -10_000.0
