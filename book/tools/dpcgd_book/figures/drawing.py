@@ -127,15 +127,15 @@ def _draw_edges(axes, graph, reference, places, confidence) -> set[str]:
     if reference is not None and not isinstance(reference, CPDAG):
         reference = CPDAG.from_dag(reference)
     compared = arcs if reference is None else set(layout.as_digraph(reference).edges)
-    kinds = set()
-    for pair in {frozenset(arc) for arc in arcs | compared}:
-        a, b = sorted(pair, key=list(places).index)
+    kinds, place = set(), [*places].index
+    for a, b in sorted({tuple(sorted(arc, key=place)) for arc in arcs | compared}):
         here, there = ({(a, b), (b, a)} & own for own in (arcs, compared))
         kind = "extra" if here else "missing"
         if here and there:
             kind = "same" if here == there else "turned"
         start, end = next(iter(here)) if len(here) == 1 else (a, b)
-        wide = {"linewidth": 0.4 + 3 * confidence[pair]} if here and pair in confidence else {}
+        sure = confidence.get(frozenset((a, b)))
+        wide = {"linewidth": 0.4 + 3 * sure} if here and sure is not None else {}
         _draw_edge(axes, places, start, end, arrow=len(here) == 1, **EDGES[kind] | wide)
         kinds.add(kind)
     return kinds
