@@ -13,4 +13,7 @@
 }).slice(0, 3).map(e => 'cut off: ' + e.tagName + '.' + e.className + ': '
   + e.textContent.trim().slice(0, 40))
 ).concat(
-[...document.querySelectorAll('mjx-merror')].map(e => 'a formula: ' + e.textContent.trim()))
+[...document.querySelectorAll('mjx-merror')].map(e => 'a formula: ' + e.textContent.trim())).concat(
+[...document.querySelectorAll('.cell_input pre')].filter(e =>
+  innerWidth > 1000 && e.scrollWidth > e.clientWidth
+).slice(0, 3).map(e => 'code is wider than its column: ' + e.textContent.trim().slice(0, 40)))
