@@ -33,7 +33,7 @@ EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 SYSTEMS = {
     "dag_posterior": "private_graph",
     "table_pc": "table_pc",
-    "learned_pc": "graph_from_moments",
+    "graph_from_moments": "graph_from_moments",
     "MST+PC": "synthetic records, PC",
     "Gram-NOTEARS": "Gram NOTEARS",
     "EM-PC": "EM-PC",

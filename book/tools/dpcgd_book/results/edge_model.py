@@ -19,13 +19,10 @@ from dpcgd_book.results.graph_scores import over_networks, scores
 from dpcgd_book.results.larger_networks import drawn
 from dpcgd_book.results.stored import FullResults, rows_on_file, stored_folder, yardsticks
 
-__all__ = ["SHOWN", "SYSTEMS", "Runs", "beyond", "calibration", "fresh_case", "named_case"]
+__all__ = ["SYSTEMS", "Runs", "beyond", "calibration", "fresh_case", "named_case"]
 
-SYSTEMS = ("learned_pc", "table_pc")
+SYSTEMS = ("graph_from_moments", "table_pc")
 """The names of both systems in rows on file."""
-
-SHOWN = {"learned_pc": "graph_from_moments"}
-"""What a system is called today."""
 
 BOUNDS = (0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0)
 """Ends of the bands of probabilities that are counted."""
@@ -184,7 +181,7 @@ class Runs:
         panels: dict = {}
         for title, group in self.groups.items():
             means = pd.concat({b: self.paired(group, b) for b in self.budgets}).swaplevel()
-            rows = {SHOWN.get(x, x): means.loc[x] for x in SYSTEMS[::-1]}
+            rows = {x: means.loc[x] for x in SYSTEMS[::-1]}
             panels[title] = {x: (self.budgets, m["mean"], 2 * m["error"]) for x, m in rows.items()}
         labels: dict = {"xlabels": [r"guaranteed $\varepsilon$"] * 2, "ylabel": "mean skeleton F1"}
         figure = charts.curves(panels, log="x", limits=(0, 1.03), aside=1.05, **labels)

@@ -110,7 +110,7 @@ def filled_in(part: str, **values: Any) -> Iterator[dict[str, str]]:
     --------
     >>> values = {"verdict": {"ahead": "holds"}, "to_mst": "+0.1", "to_learned": "+0.2"}
     >>> next(filled_in("book", **values))["number"]
-    'over MST +0.1, over learned_pc +0.2'
+    'over MST +0.1, over graph_from_moments +0.2'
     """
     for row in json.loads(Path(__file__).with_name("claims.json").read_text())[part]:
         yield {key: text.format(**values) for key, text in row.items()}
