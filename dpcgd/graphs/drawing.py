@@ -10,8 +10,8 @@ import numpy as np
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.texts import render
 
-__all__ = ["free_way", "in_inches", "layered_positions", "least_bend", "on_screen", "to_svg"]
-__all__ += ["way_between", "width_of"]
+__all__ = ["free_way", "in_inches", "label_place", "layered_positions", "least_bend", "on_screen"]
+__all__ += ["to_svg", "width_of"]
 
 ROW, HEIGHT = 0.82, 0.32
 """Distance of two layers, and height of a node, in inches."""
@@ -61,10 +61,9 @@ def to_svg(graph: CPDAG) -> str:
     """
     places, low, high = in_inches(layered_positions(graph))
     edges = _drawn_edges(graph, places)
-    points = [on_screen([low, high])]
-    points += [edge["points"] + side for edge in edges for side in (-MARGIN, MARGIN)]
-    left, top = np.concatenate(points).min(axis=0)
-    width, height = np.concatenate(points).max(axis=0) - (left, top)
+    around = (edge["points"] + side for edge in edges for side in (-MARGIN, MARGIN))
+    points = np.concatenate([on_screen([low, high]), *around])
+    (left, top), (width, height) = points.min(axis=0), np.ptp(points, axis=0)
     lines = []
     if graph.certainty:
         width = max(width, NARROWEST)
@@ -92,16 +91,17 @@ def _drawn_edges(graph, places) -> list[dict[str, Any]]:
     taken, edges = list(on_screen(list(places.values()))), []
     for ends, edge in zip(graph.edges, graph.to_frame().to_dict("records"), strict=True):
         way = on_screen(free_way(places, edge["from"], edge["to"]))
-        free = way[[len(way) * part // 20 for part in (10, 8, 12, 6, 14, 4, 16)]]
-        taken.append(max(free, key=lambda place: _room(place, taken)))
+        taken.append(label_place(way, taken))
         words = {"label": graph.label(*ends, short=True), "label_place": taken[-1]}
         edges.append(edge | words | {"points": np.array([*way[::10], way[-1]])})
     return edges
 
 
-def _room(place, taken) -> float:
-    """Distance to the nearest of these places, in label sizes; at 1 two labels do not touch."""
-    return min(1.0, (np.abs(np.array(taken) - place) / LABEL_SIZE).max(axis=1).min())
+def label_place(way, taken) -> np.ndarray:
+    """The place on a curve that is farthest from these, up to where two labels do not touch."""
+    free = way[[len(way) * part // 20 for part in (10, 8, 12, 6, 14, 4, 16)]]
+    apart = (np.abs(free[:, None] - taken) / LABEL_SIZE).max(axis=2).min(axis=1)
+    return free[np.minimum(apart, 1.0).argmax()]
 
 
 def layered_positions(graph: "nx.DiGraph | CPDAG") -> dict[str, tuple[float, float]]:

@@ -5,6 +5,7 @@ from textwrap import wrap
 from typing import Any
 
 import networkx as nx
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
@@ -102,14 +103,17 @@ def _titled(title, graph, wide) -> str:
 
 
 def _label_edges(axes, graph, places):
-    """The probabilities of a graph that has some, in the middle of its edges."""
+    """The probabilities of a graph that has some, where its edges have room for them."""
     certain = isinstance(graph, CPDAG) and graph.certainty is not None
-    white = withStroke(linewidth=2.5, foreground="white")
+    taken = [*layout.on_screen([*places.values()])]
+    size = np.clip(8 * axes.figure.get_figwidth() / PAGE, 8, 9.5)  # a wide picture is shrunk
     for ends in graph.edges if certain else ():
-        start, end = (graph.variables[end] for end in ends)
-        way = layout.way_between(places[start], places[end], layout.least_bend(places, start, end))
-        label = axes.text(*way[len(way) // 2], graph.label(*ends, short=True), fontsize=7, zorder=5)
-        label.set(ha="center", va="center", path_effects=[white])
+        way = layout.free_way(places, *(graph.variables[end] for end in ends))
+        taken.append(layout.label_place(layout.on_screen(way), taken))
+        place = taken[-1] / layout.on_screen((1, 1))
+        label = axes.text(*place, graph.label(*ends, short=True), fontsize=size, zorder=5)
+        label.set(ha="center", va="center")
+        label.set_path_effects([withStroke(linewidth=4, foreground="white")])
 
 
 def _draw_nodes(axes, places):
