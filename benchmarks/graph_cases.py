@@ -22,10 +22,12 @@ class System(Entry):
     """One that takes part, as a file in ``benchmarks/systems`` names it.
 
     `run` returns a release or a graph. Without it the rows are those of `yardstick`, its name in
-    ``book/stored/yardsticks/scores.parquet``.
+    ``book/stored/yardsticks/scores.parquet``. Seeds of noise follow from the name, or from the old
+    name in `seeded_as`.
     """
 
     yardstick: str = ""
+    seeded_as: str = ""
 
     def __post_init__(self):
         super().__post_init__()
@@ -34,9 +36,6 @@ class System(Entry):
 
 
 systems = functools.partial(entries_in, "systems")
-
-OLD = {"graph_from_moments": "learned_pc"}
-"""Old names that seeds of noise still follow from."""
 
 
 def run_case(system: str, network: str, n: int, epsilon: float, run: int, seed: int) -> dict:
@@ -55,7 +54,7 @@ def scored(system: System, data: Dataset, epsilon: float, run: int, seed: int) -
     if system.run is None:
         raise ValueError(f"{system.name} runs elsewhere: python benchmarks/yardsticks.py")
     _warm(system)
-    rng = np.random.default_rng([seed, run, zlib.crc32(OLD.get(system.name, system.name).encode())])
+    rng = np.random.default_rng([seed, run, zlib.crc32((system.seeded_as or system.name).encode())])
     delta = min(DELTA, 0.1 / data.n)
     graph, outcome = attempted(system.run, data, epsilon=epsilon, delta=delta, rng=rng)
     tests = spent = None
