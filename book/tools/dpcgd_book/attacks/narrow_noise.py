@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from dpcgd.privacy.noise import SeededNoise
+from dpcgd.privacy.noise import Draw, SeededNoise
 
 __all__ = ["NarrowNoise"]
 
 
-class NarrowNoise:
+class NarrowNoise(SeededNoise):
     """Seeded noise of a share of the scale that was paid for: half, unless told.
 
     An audit that passes shows something only if it can fail. So each has a twin: the same runs with
@@ -29,10 +29,21 @@ class NarrowNoise:
     """
 
     def __init__(self, rng: np.random.Generator, share: float = 1 / 2):
-        self._noise, self._share = SeededNoise(rng), share
+        super().__init__(rng)
+        self._share = share
 
-    def __getattr__(self, name):
-        drawn = getattr(self._noise, name)
-        if name == "choose":
-            return drawn
-        return lambda sensitivity, event: drawn(self._share * sensitivity, event)
+    def laplace(self, sensitivity, event) -> Draw:
+        """Adds Laplace noise."""
+        return super().laplace(self._share * sensitivity, event)
+
+    def gaussian(self, sensitivity, event) -> Draw:
+        """Adds Gaussian noise, drawn anew for each entry."""
+        return super().gaussian(self._share * sensitivity, event)
+
+    def gumbel_max(self, sensitivity, event) -> Draw:
+        """Tells where scores plus Gumbel noise are largest."""
+        return super().gumbel_max(self._share * sensitivity, event)
+
+    def exponential_max(self, sensitivity, event) -> Draw:
+        """Tells where scores plus exponential noise are largest."""
+        return super().exponential_max(self._share * sensitivity, event)

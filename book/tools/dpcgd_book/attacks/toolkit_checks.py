@@ -17,10 +17,11 @@ from dpcgd.privacy import budget, conversions, filters, mechanisms, noise
 from dpcgd.statistics.categorical_statistics import GTest
 from dpcgd.statistics.rank_statistics import KendallZ
 
-__all__ = ["adaptive_delta", "check_amplification", "check_selection_order", "delta_at_the_reading"]
-__all__ += ["check_conversion", "check_flip", "p_value_of_draws", "released_value_loss", "rounding"]
-__all__ += ["check_distance", "gaussian_delta", "loss_before_hit", "paid_answers", "plain_answers"]
-__all__ += ["check_grid", "divergence", "most_moved", "pattern_loss", "same_draws", "worst_loss"]
+__all__ = ["adaptive_delta", "check_amplification", "check_conversion", "check_distance"]
+__all__ += ["check_flip", "check_grid", "check_selection_order", "delta_at_the_reading"]
+__all__ += ["divergence", "gaussian_delta", "loss_before_hit", "most_moved", "p_value_of_draws"]
+__all__ += ["paid_answers", "pattern_loss", "plain_answers", "released_value_loss", "rounding"]
+__all__ += ["same_draws", "worst_loss"]
 
 
 def integral(f: Callable, low: float, high: float, points: Sequence[float] | None = None) -> float:

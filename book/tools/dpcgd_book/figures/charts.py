@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import cycle
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -112,7 +113,9 @@ def curves(
     return figure
 
 
-def panel(lines: Mapping[str, tuple], xlabel: str, ylabel: str, **settings) -> Figure:
+def panel(
+    lines: Mapping[str, tuple[Sequence[float], ...]], xlabel: str, ylabel: str, **settings: Any
+) -> Figure:
     """Plot named curves in one panel.
 
     Parameters

@@ -14,8 +14,9 @@ from dpcgd_book.figures import charts, style
 from dpcgd_book.figures.style import BLACK, BLUE, GREY, ORANGE, SERIES
 from dpcgd_book.results.graph_scores import Paired, over_networks
 
-__all__ = ["difference_by_budget", "least_epsilon", "map_of_wins", "schedules", "seconds_by_system"]
-__all__ += ["NOBODY", "by_level", "grid", "growth", "one_look", "plan", "staircase", "winners"]
+__all__ = ["NOBODY", "by_level", "difference_by_budget", "grid", "growth", "least_epsilon"]
+__all__ += ["map_of_wins", "one_look", "plan", "schedules", "seconds_by_system", "staircase"]
+__all__ += ["winners"]
 
 Frames = Mapping[str, pd.DataFrame]
 Curves = Mapping[str, tuple[Sequence[float], Sequence[float]]]

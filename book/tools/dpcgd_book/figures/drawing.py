@@ -13,15 +13,16 @@ from matplotlib.patheffects import withStroke
 
 from dpcgd.graphs import drawing as layout
 from dpcgd.graphs.cpdag import CPDAG
-from dpcgd_book.figures.style import BLACK, GREY, subplots, table_of_looks
+from dpcgd_book.figures.style import BLACK, BLUE, GREY, VERMILLION, subplots
 
 __all__ = ["draw_graph", "sure_arrows"]
 
 EDGES: dict[str, dict[str, Any]] = {
-    kind: dict(color=color, linestyle=line, linewidth=width)
-    for kind, (color, line, width) in table_of_looks("edges").items()
+    "same": dict(color=BLACK, linewidth=1.3, linestyle="-"),
+    "extra": dict(color=VERMILLION, linewidth=3.2, linestyle="-"),
+    "turned": dict(color=BLUE, linewidth=2.2, linestyle=(0, (4, 1, 1, 1))),
+    "missing": dict(color=GREY, linewidth=1.3, linestyle=(0, (3, 3))),
 }
-"""The look of an edge, compared with a reference or with what is true."""
 
 
 WORDS = {"extra": "extra edge", "turned": "direction differs", "missing": "missing edge"}
@@ -160,7 +161,13 @@ def _explain(figure, looks, place):
         figure.legend(handles=lines, loc=place, ncols=len(lines), handlelength=3)
 
 
-def sure_arrows(graph: CPDAG, shares: Mapping, truth: CPDAG, part: Collection[str]) -> Figure:
+RIGHT: dict[str, Any] = {"color": BLACK, "linewidth": 1.6, "linestyle": "-"}
+WRONG: dict[str, Any] = {"color": VERMILLION, "linewidth": 2.6, "linestyle": (0, (4, 1, 1, 1))}
+
+
+def sure_arrows(
+    graph: CPDAG, shares: Mapping[tuple[str, str], float], truth: CPDAG, part: Collection[str]
+) -> Figure:
     """Draw a part of a graph beside what is true of it.
 
     Parameters
@@ -191,10 +198,9 @@ def sure_arrows(graph: CPDAG, shares: Mapping, truth: CPDAG, part: Collection[st
         if {*ends} <= {*part}:
             arrow = ends in graph.arrows
             true = ends in truth.arrows if arrow else {*ends} in truth.skeleton
-            look = EDGES["right" if true else "wrong"]
             dark = 0.2 + 0.8 * shares[ends] ** 2 if arrow else 1.0
-            _draw_edge(axes, places, *ends, arrow=arrow, alpha=dark, **look)
+            _draw_edge(axes, places, *ends, arrow=arrow, alpha=dark, **(RIGHT if true else WRONG))
     _draw_nodes(axes, places)
-    looks = {kind: EDGES[kind.split()[0]] for kind in ("right", "wrong", "missing edge")}
+    looks = {"right": RIGHT, "wrong": WRONG, "missing edge": EDGES["missing"]}
     _explain(figure, looks, "outside lower center")
     return figure

@@ -4,7 +4,6 @@ Most colours are Okabe and Ito's, which colour-blind readers can tell apart. No 
 colour alone: each curve has its own marker or line style too.
 """
 
-import json
 from collections.abc import Iterable
 from itertools import cycle
 from pathlib import Path
@@ -26,37 +25,61 @@ VERMILLION, GREEN, PURPLE = "#D55E00", "#009E73", "#CC79A7"
 """Okabe and Ito's vermillion, bluish green and reddish purple."""
 
 
-ORANGE, SKY = "#E69F00", "#56B4E9"
-"""Okabe and Ito's orange and sky blue."""
+ORANGE, SKY, OLIVE = "#E69F00", "#56B4E9", "#7F6A00"
+"""Okabe and Ito's orange and sky blue, and a dark yellow that is seen on white."""
+
+
+BROWN, INDIGO, WINE = "#8C510A", "#332288", "#882255"
+LIME, MAGENTA = "#7DB300", "#E7298A"
+"""Five more colours, for systems beyond Okabe and Ito's eight."""
 
 
 SERIES = tuple(zip((BLUE, VERMILLION, GREEN, PURPLE), ("-", "--", "-.", ":"), "osD^", strict=True))
 """Colour, line style and marker of the first, second, ... series of a figure."""
 
 
-Look = tuple[str, Any, Any]
+BY_SCORES = ("CURATE, score", "CURATE, 30 gradients", "CURATE by scores")
+"""Names in figures of the CURATE that learns by gradients instead of tests."""
 
 
-def table_of_looks(part: str) -> dict[str, Look]:
-    """A part of the table of looks. A line style is a name, or lengths of dashes and of gaps."""
-    rows = json.loads(Path(__file__).with_name("looks.json").read_text())[part]
-    return {
-        name: (color, line if isinstance(line, str) else (0, tuple(line)), other)
-        for name, (color, line, other) in rows.items()
-    }
+Look = tuple[str, Any, str]
 
-
-LOOKS = table_of_looks("systems")
+LOOKS: dict[str, Look] = {
+    "private_graph": (BLACK, "-", "p"),
+    "table_pc": (BLUE, (0, (10, 1.5)), "o"),
+    "graph_from_moments": (BROWN, (0, (8, 2, 2, 2)), "h"),
+    "dag_posterior": (WINE, (0, (7, 1, 1, 1, 1, 1)), "d"),
+    "Gram NOTEARS": (VERMILLION, (0, (4, 1.6)), "s"),
+    "Priv-PC": (GREEN, (0, (6, 1.6, 1, 1.6)), "D"),
+    "EM-PC": (PURPLE, (0, (1, 1.6)), "^"),
+    "CURATE": (ORANGE, (0, (3, 1, 1, 1)), "v"),
+    **dict.fromkeys(BY_SCORES, (MAGENTA, (0, (2, 1)), "x")),
+    "NoLeaks": (SKY, (0, (5, 1)), "P"),
+    "SVT-PC": (OLIVE, (0, (1, 1)), "X"),
+    "Laplace-PC": (INDIGO, (0, (6, 2)), "<"),
+    **dict.fromkeys(("MST", "MST+PC", "synthetic records"), (LIME, (0, (3, 3)), "*")),
+    "k-RR c-wise": (VERMILLION, "--", "^"),
+    "k-RR combined": (ORANGE, ":", "s"),
+    "Geo c-wise": (BLUE, "-", "D"),
+    "Geo combined": (GREEN, "-.", "o"),
+}
 """Colour, line style and marker of each system and channel, the same in every figure.
 
 No two systems share a colour, a line style or a marker. The four channels share none among
-themselves, and never stand in one figure with a system. Beyond Okabe and Ito's eight colours there
-is a dark yellow that is seen on white, and five more. MST is by synthetic records, too, and CURATE
-with gradients is a system of its own.
+themselves, and never stand in one figure with a system.
 """
 
 
-BESIDE = table_of_looks("beside")
+BESIDE: dict[str, Look] = {
+    **dict.fromkeys(("PC", "best"), (GREY, "--", "")),
+    "complete graph": (GREY, ":", ""),
+    **dict.fromkeys(("proved constant", "proved constants", "proved bound"), (BLUE, "-", "o")),
+    **dict.fromkeys(("published constant", "published constants"), (VERMILLION, "--", "s")),
+    "published bound": (VERMILLION, "--", "s"),
+    "printed": (BLACK, "-", "^"),
+    "simulated": (BLUE, "", "o"),
+    "looked up": (GREEN, (0, (6, 5)), "D"),
+}
 """What systems are compared with: search without privacy, and the graph that joins all pairs.
 
 Below that, what a paper's constants give, and what ours give.

@@ -63,7 +63,9 @@ def _by_rules(data, private) -> dict[str, Any]:
         return {"F1": None}
 
 
-def named_case(system, network, n, epsilon, delta, run, seed) -> dict[str, Any]:
+def named_case(
+    system: str, network: str, n: int, epsilon: float, delta: float, run: int, seed: int
+) -> dict[str, Any]:
     """Scores of one system on a network with a name."""
     rng = np.random.default_rng([seed, run, 15])
     private = {"epsilon": epsilon, "delta": delta, "allow_delta": True, "rng": rng}
@@ -71,7 +73,7 @@ def named_case(system, network, n, epsilon, delta, run, seed) -> dict[str, Any]:
     return read(drawn(network, run, n, seed), private)
 
 
-def fresh_case(n, epsilon, delta, run, seed) -> dict[str, Any]:
+def fresh_case(n: int, epsilon: float, delta: float, run: int, seed: int) -> dict[str, Any]:
     """Scores of both systems on a network of a seed that the model was not trained on."""
     rng = np.random.default_rng([seed, run, 77])
     data = any_network(int(rng.integers(6, 25)), rng).sample(n, rng=rng)

@@ -92,7 +92,9 @@ class Paired(NamedTuple):
     networks: int
 
 
-def paired(rows: pd.DataFrame, first, second, by: str = "system", column: str = "F1") -> Paired:
+def paired(
+    rows: pd.DataFrame, first: object, second: object, by: str = "system", column: str = "F1"
+) -> Paired:
     """What one of two systems scores more than the other, run by run, as a mean over the networks.
 
     Parameters

@@ -1,5 +1,6 @@
 """Tables of known counts, and noise of a chosen width: for experiments on tests."""
 
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -99,7 +100,7 @@ def independent_model(shape: Sequence[int], even: bool, rng: Generator) -> np.nd
     True
     """
     spread = 1e9 if even else 1.0
-    cells = int(np.prod(shape[2:]))
+    cells = math.prod(shape[2:])
     weight = rng.dirichlet(np.full(cells, spread))
     x, y = (rng.dirichlet(np.full(k, spread), cells) for k in shape[:2])
     return np.einsum("s,sa,sb->abs", weight, x, y).reshape(shape)

@@ -80,14 +80,16 @@ def yardsticks() -> pd.DataFrame:
     return rows_on_file(stored_folder() / "yardsticks", "scores")
 
 
-def standard_errors_apart(fresh: list[float], stored: list[list[float]], usual: float) -> float:
+def standard_errors_apart(
+    fresh: Sequence[float], stored: Sequence[Sequence[float]], usual: float
+) -> float:
     """The mean of fresh runs against the runs on file of the same cells, in standard errors.
 
     Parameters
     ----------
-    fresh : list of float
+    fresh : sequence of float
         One new value for each of some cells.
-    stored : list of lists of float
+    stored : sequence of sequences of float
         At least two values on file of each of these cells.
     usual : float
         The mean variance of all cells on file. A cell counts with no less: a few equal values do

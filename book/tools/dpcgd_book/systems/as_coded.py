@@ -45,13 +45,15 @@ Sets = dict[frozenset[int], set[int]]
 # --- the search and its arrows, which are the same in the code of Priv-PC and of CURATE
 
 
-def _searched(run, data, last, separates, begin=lambda joined, order: None) -> Release:
+def _searched(
+    run: Run, data: Dataset, last: int, separates: Callable, begin: Callable = lambda *_: None
+) -> Release:
     """PC that deletes an edge at once, and tests both ends; a spent budget ends it.
 
     `separates` is asked about x, y and a set, and answers None where it makes no test; `begin` is
     called with the pairs that are joined and the order.
     """
-    joined, sets, tests = ~np.eye(data.d, dtype=bool), defaultdict[frozenset, set](set), 0
+    (joined, sets), tests = _nothing_deleted(data.d), 0
     with suppress(BudgetSpent):
         for order in range(last + 1):
             begin(joined, order)
@@ -67,6 +69,10 @@ def _searched(run, data, last, separates, begin=lambda joined, order: None) -> R
             if joined.sum(axis=1).max() <= order:
                 break
     return _released(run, data, joined, sets, tests)
+
+
+def _nothing_deleted(d: int) -> tuple[np.ndarray, Sets]:
+    return ~np.eye(d, dtype=bool), defaultdict(set)
 
 
 def oriented(joined: np.ndarray, sets: Sets) -> np.ndarray:
@@ -352,7 +358,7 @@ def coded_em_pc(
     None proved: chapter 05. The scores' sensitivity is not 1, and sets are published without noise.
     """
     run, half = as_published.open_claimed_run(data, **shared), shared["epsilon"] / 2
-    joined, sets, tests = ~np.eye(data.d, dtype=bool), defaultdict[frozenset, set](set), 0
+    (joined, sets), tests = _nothing_deleted(data.d), 0
     for order in range(data.d - 1):
         for x in range(data.d):
             neighbours = tuple(np.flatnonzero(joined[x]).tolist())
@@ -570,10 +576,11 @@ def coded_noleaks(
     first, gram = rows[:RAW], rows.T @ rows / data.n
     raw, budgets, d = first.T @ first / len(first), settings.budgets(shared["epsilon"]), data.d
     moves, delta, spent, events = settings.moves(d) / data.n, run.account.delta, [], []
-    visited = [np.zeros((d, d))]
+    last = np.zeros((d, d))
 
     def gradient(weights):
-        visited.append(weights)
+        nonlocal last
+        last = weights
         spent.append(next(budgets))
         multiplier = conversions.gaussian_multiplier(Budget(spent[-1], delta))
         events.append(GaussianEvent("Gaussian", multiplier))
@@ -583,7 +590,7 @@ def coded_noleaks(
     try:
         weights = _augmented(lambda weights: notears.squared_loss(weights, raw)[0], gradient, d)
     except StopIteration:
-        weights = visited[-1]
+        weights = last
     charged = math.log((data.n + 1) / max(1, data.n + 1 - RAW))
     claim = budget.Spent(sum(spent) + charged, len(spent) * delta + RAW / data.n)
     run = replace(run, account=as_published.PairsAddedUp(claim))

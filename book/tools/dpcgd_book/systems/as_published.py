@@ -50,7 +50,7 @@ open_claimed_run = functools.partial(open_run, account=Odometer.for_budget)
 """A run whose odometer enforces no budget: what it claims is not proved."""
 
 
-class Keywords(SearchKeywords, total=False):
+class PublishedKeywords(SearchKeywords, total=False):
     """The keywords of the papers' searches; without a statistic they take the paper's own."""
 
     statistic: Statistic | None
@@ -258,7 +258,9 @@ def optimal_rate(epsilon: float) -> float:
 
 
 @takes_keywords
-def published_svt_pc(data: Counts, *, rate: float = 1.0, **shared: Unpack[Keywords]) -> Release:
+def published_svt_pc(
+    data: Counts, *, rate: float = 1.0, **shared: Unpack[PublishedKeywords]
+) -> Release:
     """SVT-PC as published: p-values, their claimed sensitivity, an odometer.
 
     Parameters
@@ -284,7 +286,7 @@ def published_svt_pc(data: Counts, *, rate: float = 1.0, **shared: Unpack[Keywor
 
 @takes_keywords
 def published_priv_pc(
-    data: Counts, *, rate: float | None = None, **shared: Unpack[Keywords]
+    data: Counts, *, rate: float | None = None, **shared: Unpack[PublishedKeywords]
 ) -> Release:
     """Priv-PC as published: p-values, their claimed sensitivity and thresholds, an odometer.
 
@@ -344,7 +346,7 @@ class PublishedOracle(em_pc.ExponentialOracle):
 
 
 @takes_keywords
-def published_em_pc(data: Counts, **shared: Unpack[Keywords]) -> Release:
+def published_em_pc(data: Counts, **shared: Unpack[PublishedKeywords]) -> Release:
     """EM-PC as published: greedy distances of a G-test, the best set released without noise.
 
     Parameters
@@ -452,7 +454,7 @@ def published_plan(account: CurateOdometer, statistic: Statistic, n: int, *, las
 
 
 @takes_keywords
-def published_curate_pc(data: Counts, **shared: Unpack[Keywords]) -> Release:
+def published_curate_pc(data: Counts, **shared: Unpack[PublishedKeywords]) -> Release:
     """CURATE as published: p-values, a coin near the threshold, its surrogate and its account.
 
     Parameters
