@@ -23,7 +23,6 @@ from unittest.mock import patch
 import networkx as nx
 import numpy as np
 import pandas as pd
-from dpcgd_book.results.graph_scores import scores
 from joblib import Memory, Parallel, delayed
 
 from dpcgd import CPDAG, Budget, graph_from_moments
@@ -63,10 +62,10 @@ def drawn(family: str, number: int, rng):
 def scored(moments, likely, data) -> dict[str, float]:
     """F1 of the edges of largest expected F1, and SHD of those that are likelier than not."""
     joined = most_likely_edges(likely)
-    arcs = pointed(arrow_confidence(moments, joined), joined, np.zeros_like(joined))
-    found = scores(CPDAG(data.variables, arcs), data.truth)
-    most = CPDAG(data.variables, most_likely_edges(likely, "f1"))
-    return {"F1": most.skeleton_f1(data.truth), "SHD": found["SHD"]}
+    arrows = arrow_confidence(moments, joined, missed=likely[~joined].sum() / likely.sum())
+    arcs = pointed(arrows, joined, np.zeros_like(joined))
+    most, likelier = (CPDAG(data.variables, own) for own in (most_likely_edges(likely, "f1"), arcs))
+    return {"F1": most.skeleton_f1(data.truth), "SHD": likelier.shd(data.truth)}
 
 
 @Memory(ROOT / "_build" / "edge_model" / training.CODE, verbose=0).cache

@@ -43,13 +43,8 @@ HOTTEST = 10.0
 """Additional temperature at the start of the walk."""
 
 
-LEVEL = 0.4
-"""An edge gets an arrow with a probability above this. It is below one half because, for F1, a
-missing arrow costs more than a wrong one."""
-
-
 def pointed(
-    sure: np.ndarray, joined: np.ndarray, forbidden: np.ndarray, level: float | None = None
+    sure: np.ndarray, joined: np.ndarray, forbidden: np.ndarray, least: float | None = None
 ) -> np.ndarray:
     """Arrows of a skeleton, the most probable first: each edge gets its likeliest mark.
 
@@ -58,8 +53,9 @@ def pointed(
     sure : array of shape (d, d)
         The probability of a -> b is at [a, b].
     joined, forbidden : boolean array of shape (d, d)
-    level : float, optional
-        Arrows with a larger probability are drawn, whatever the other marks; this serves F1.
+    least : float, optional
+        The likelier arrow of an edge is drawn with at least this probability, however likely it is
+        that the edge has none; this serves F1.
 
     Returns
     -------
@@ -76,7 +72,8 @@ def pointed(
     If a pair is truly joined, a wrong mark costs one in SHD, whichever mark it is. So the likeliest
     mark has the least expected SHD.
     """
-    likelier = sure > (np.maximum(sure.T, 1 - sure - sure.T) if level is None else level)
+    likelier = sure > sure.T
+    likelier &= sure > 1 - sure - sure.T if least is None else sure >= least
     arcs = joined & ~forbidden
     parents = bits_of(arcs & ~arcs.T)
     open_arcs = np.argwhere(arcs & arcs.T & likelier).tolist()
@@ -88,7 +85,7 @@ def pointed(
 
 
 def arrow_confidence(
-    marginals: Marginals, joined: np.ndarray, forbidden: np.ndarray | None = None
+    marginals: Marginals, joined: np.ndarray, forbidden: np.ndarray | None = None, missed: float = 0
 ) -> np.ndarray:
     """The probability of each arrow in the CPDAG of the true graph, given the release.
 
@@ -99,6 +96,8 @@ def arrow_confidence(
     joined : boolean array of shape (d, d)
         The skeleton.
     forbidden : boolean array of shape (d, d), optional
+    missed : float
+        The share of the expected edges that the skeleton has not.
 
     Returns
     -------
@@ -118,17 +117,19 @@ def arrow_confidence(
     Notes
     -----
     Single arcs are reversed, and a reversal is accepted by the odds of the triples that change,
-    with cooling at first: :prf:ref:`thm-drawn-graphs`. If an edge is wrong, its arrow
-    is wrong too; so :attr:`~dpcgd.reading.release.MarginalRelease.arrow_shares` multiplies both
-    probabilities. The chapter on arrows shows how often arrows are right on fresh networks.
+    with cooling at first: :prf:ref:`thm-drawn-graphs`. What gives an edge its direction may be an
+    edge that is missing from the skeleton. So where a drawn graph leaves an edge undirected, it
+    counts as an arrow with the share of the expected edges that are missing, half of it either way.
+    If an edge is wrong, its arrow is wrong too; so
+    :attr:`~dpcgd.reading.release.MarginalRelease.arrow_shares` multiplies both probabilities. The
+    chapter on arrows shows how often arrows are right on fresh networks.
     """
-    if forbidden is None:
-        forbidden = np.zeros_like(joined)
+    forbidden = np.zeros_like(joined) if forbidden is None else forbidden
     if not joined.any():
         return np.zeros(joined.shape)
     odds = collider_log_odds(marginals, joined)
     arcs = completed(drawn_graphs(joined, forbidden, by_colliders(odds)), joined, forbidden)
-    return (arcs & ~arcs.swapaxes(1, 2)).mean(axis=0)
+    return np.where(arcs & arcs.swapaxes(1, 2), missed / 2, arcs).mean(axis=0)
 
 
 def collider_log_odds(marginals: Marginals, joined: np.ndarray) -> dict[Triple, float]:

@@ -22,7 +22,7 @@ from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.reading import reader
 from dpcgd.reading.graph_posterior import shares_of
 from dpcgd.reading.likely_graphs import met_graphs
-from dpcgd.reading.orientation import LEVEL, arrow_confidence, pointed
+from dpcgd.reading.orientation import arrow_confidence, pointed
 from dpcgd.reading.pair_features import PRIOR, dependence, interplay, least_noise
 
 __all__ = [
@@ -135,8 +135,8 @@ def read(
         measures moments.
     precision : float or "f1", optional
         A number asks for the largest set of edges of which that share is expected to be right;
-        "f1" asks for the edges of largest expected F1; there is always at least one. By default an
-        edge is drawn if its probability is at least one half.
+        "f1" asks for the edges and arrows of largest expected F1; there is always an edge. By
+        default an edge is drawn if its probability is at least one half.
     knowledge : Knowledge, optional
         Knowledge in place of that of the run.
     reading : {"edges", "whole graphs", "likeliest graph"}
@@ -269,16 +269,26 @@ def read_moments(
     likely[fixed], likely[apart] = 1.0, 0.0
     joined = reader.most_likely_edges(likely, precision)
     directed = joined & (likely >= FAINT)
-    shares = whole.shares if whole else arrow_confidence(marginals, directed, forbidden)
-    level = LEVEL if precision == reader.LARGEST_F1 and not whole else None
-    arcs = pointed(shares, joined, forbidden, level)
+    missed = likely[~directed].sum() / max(likely.sum(), FAINT)
+    shares = whole.shares if whole else arrow_confidence(marginals, directed, forbidden, missed)
+    arrows = shares * likely
+    arcs = pointed(shares, joined, forbidden)
     if whole and reading == LIKELIEST:
         arcs = whole.likeliest
-    arrows = shares * likely
+    if precision == reader.LARGEST_F1 and not whole:
+        arcs = pointed(arrows, joined, forbidden, _least_by_f1(arrows, missed))
     pairs = combinations(range(len(names)), 2)
     edges = {frozenset((names[x], names[y])): likely[x, y] for x, y in pairs}
     shown = {(names[a], names[b]): arrows[a, b] for a, b in np.argwhere(arcs | arcs.T).tolist()}
     return CPDAG(names, arcs, Certainty(edges, shown, caution))
+
+
+def _least_by_f1(arrows, missed) -> float:
+    """The least probability of the arrows of largest expected F1, with those of missed edges."""
+    falling = -np.sort(-arrows[arrows > arrows.T])
+    if not len(falling):
+        return 1.0
+    return falling[reader.best_count(falling, arrows.sum() / (1 - missed)) - 1]
 
 
 def _edges(table: NoisyTable, whole: "WeighedGraphs", reading: Reading) -> np.ndarray:

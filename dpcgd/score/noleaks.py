@@ -263,8 +263,7 @@ def distinct_rows(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
         return data.scaled, np.ones(data.n)
     cells = np.ravel_multi_index(data.codes.T, data.cardinalities)
     _, first, times = np.unique(cells, return_index=True, return_counts=True)
-    rows = Dataset(data.codes[first], data.levels)
-    return rows.scaled, times.astype(float)
+    return Dataset(data.codes[first], data.levels).scaled, times.astype(float)
 
 
 def _for_shares(rho: float, shares: np.ndarray) -> Iterator[float]:

@@ -26,7 +26,7 @@ from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import Filter, GaussianFilter
 from dpcgd.privacy.run import check_level, open_run, takes_keywords
 from dpcgd.reading.association import Association, association, associations, strength
-from dpcgd.reading.orientation import LEVEL, arrow_confidence, pointed
+from dpcgd.reading.orientation import arrow_confidence, pointed
 from dpcgd.reading.release import MarginalRelease
 from dpcgd.reading.repairs import repaired
 from dpcgd.tables.private_graph import Measured
@@ -62,6 +62,10 @@ LEAST_EFFECT = 1e-4
 """The least squared partial correlation, given others, of an edge. With enough records every
 dependence is significant. A very small one may be left only because a test takes no more than two
 conditioning variables."""
+
+
+LEAST_ARROW = 0.41
+"""An edge gets an arrow that so large a share of the drawn graphs has."""
 
 
 LEAST_SHARE = 0.02
@@ -537,7 +541,7 @@ def _oriented(result, marginals, knowledge) -> CPDAG:
             forbidden[x, y] = forbidden[y, x] = True
     joined = arcs | arcs.T
     sure = arrow_confidence(marginals, joined, forbidden)
-    return CPDAG(names, pointed(sure, joined, forbidden, LEVEL))
+    return CPDAG(names, pointed(sure, joined, forbidden, LEAST_ARROW))
 
 
 def _measure_families(marginals, account, dag, price):

@@ -106,11 +106,25 @@ def test_nothing_joined_has_no_arrows():
     assert not arrow_confidence(released(chain(rng())), NOTHING).any()
 
 
+def test_what_is_missing_may_point_an_edge_either_way():
+    """A fifth of the edges is missing."""
+    marginals = released(chain(rng()))
+    alone, more = (arrow_confidence(marginals, PATH, missed=share) for share in (0, 0.2))
+    assert np.allclose(more - alone, (PATH - alone - alone.T) * 0.1)
+    assert more[0, 1] > 0.09
+
+
+def test_arrows_down_to_the_least_are_drawn_but_never_the_less_likely_one():
+    sure = only(0, 1) * 0.3 + only(1, 0) * 0.2 + only(1, 2) * 0.25 + only(2, 1) * 0.25
+    drawn = [pointed(sure, PATH, NOTHING, least) for least in (None, 0.31, 0.3, 0.1)]
+    assert [np.argwhere(arcs & ~arcs.T).tolist() for arcs in drawn] == [[], [], [[0, 1]], [[0, 1]]]
+
+
 def test_what_is_forbidden_does_not_come_out_and_what_follows_does():
     """1 -> 0 is forbidden in a chain without direction: then 0 -> 1 -> 2."""
     marginals = released(chain(rng()))
     assert np.argwhere(orient(marginals, PATH, only(1, 0))).tolist() == [[0, 1], [1, 2]]
-    assert arrow_confidence(marginals, PATH, only(1, 0))[[0, 1], [1, 0]].tolist() == [1, 0]
+    assert arrow_confidence(marginals, PATH, only(1, 0), 0.2)[[0, 1], [1, 0]].tolist() == [1, 0]
 
 
 def test_a_collider_that_is_forbidden_is_none():
@@ -167,15 +181,14 @@ def test_a_lone_edge_goes_either_way_equally_often(monkeypatch):
 @pytest.mark.slow
 def test_on_fresh_networks_arrows_are_right_as_often_as_they_say():
     """Seeds that the model was not fitted to, true skeletons."""
-    said, right = [], []
+    arrows = []
     for k, (shape, tables) in enumerate(itertools.product(SHAPES, TABLES)):
         r = rng([11, k])
         data = random_network(shape, tables, int(r.integers(8, 25)), r).sample(50_000, rng=r)
         joined, truth = skeleton(data), CPDAG.from_dag(data.truth).arcs
         sure = arrow_confidence(noisy(data, 10 ** r.uniform(-4, -2.3), seed=k), joined)
-        said.append(sure[joined])
-        right.append((truth & ~truth.T)[joined])
-    said, right = np.concatenate(said), np.concatenate(right)
+        arrows.append((sure[joined], (truth & ~truth.T)[joined]))
+    said, right = map(np.concatenate, zip(*arrows, strict=True))
     for low, high in ((-1, 0.1), (0.1, 0.4), (0.4, 0.7), (0.7, 0.95), (0.95, 1.0)):
         of = (said > low) & (said <= high)
         expected, found = said[of].mean(), right[of].mean()
