@@ -457,7 +457,8 @@ def max_entropy(
     penalty = np.clip(deviations**2, LEAST_PENALTY, MOST_PENALTY)
     logs, curvature = _newton(columns, means, penalty)
     noise = np.linalg.solve(curvature, np.diag(deviations))
-    sampling = np.linalg.inv(np.linalg.cholesky(curvature)).T / math.sqrt(marginals.n)
+    root = np.linalg.cholesky(curvature)
+    sampling = np.linalg.inv(root).T / math.sqrt(marginals.n)
     shape = [marginals.levels[v] for v in variables]
     return logs.reshape(shape), columns, np.hstack([noise, sampling])
 

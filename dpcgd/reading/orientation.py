@@ -44,7 +44,7 @@ HOTTEST = 10.0
 
 
 def pointed(
-    sure: np.ndarray, joined: np.ndarray, forbidden: np.ndarray, least: float | None = None
+    sure: np.ndarray, joined: np.ndarray, forbidden: np.ndarray, level: float | None = None
 ) -> np.ndarray:
     """Arrows of a skeleton, the most probable first: each edge gets its likeliest mark.
 
@@ -53,9 +53,8 @@ def pointed(
     sure : array of shape (d, d)
         The probability of a -> b is at [a, b].
     joined, forbidden : boolean array of shape (d, d)
-    least : float, optional
-        The likelier arrow of an edge is drawn with at least this probability, however likely it is
-        that the edge has none; this serves F1.
+    level : float, optional
+        Arrows with a larger probability are drawn, whatever the other marks; this serves F1.
 
     Returns
     -------
@@ -72,8 +71,7 @@ def pointed(
     If a pair is truly joined, a wrong mark costs one in SHD, whichever mark it is. So the likeliest
     mark has the least expected SHD.
     """
-    likelier = sure > sure.T
-    likelier &= sure > 1 - sure - sure.T if least is None else sure >= least
+    likelier = sure > (np.maximum(sure.T, 1 - sure - sure.T) if level is None else level)
     arcs = joined & ~forbidden
     parents = bits_of(arcs & ~arcs.T)
     open_arcs = np.argwhere(arcs & arcs.T & likelier).tolist()
@@ -118,9 +116,9 @@ def arrow_confidence(
     -----
     Single arcs are reversed, and a reversal is accepted by the odds of the triples that change,
     with cooling at first: :prf:ref:`thm-drawn-graphs`. What gives an edge its direction may be an
-    edge that is missing from the skeleton. So where a drawn graph leaves an edge undirected, it
-    counts as an arrow with the share of the expected edges that are missing, half of it either way.
-    If an edge is wrong, its arrow is wrong too; so
+    edge at one of its ends that the skeleton has not. So an edge that a drawn graph leaves
+    undirected counts as an arrow, either way, with the share of edges that are missed times the
+    share of edges with a direction. If an edge is wrong, its arrow is wrong too; so
     :attr:`~dpcgd.reading.release.MarginalRelease.arrow_shares` multiplies both probabilities. The
     chapter on arrows shows how often arrows are right on fresh networks.
     """
@@ -129,7 +127,9 @@ def arrow_confidence(
         return np.zeros(joined.shape)
     odds = collider_log_odds(marginals, joined)
     arcs = completed(drawn_graphs(joined, forbidden, by_colliders(odds)), joined, forbidden)
-    return np.where(arcs & arcs.swapaxes(1, 2), missed / 2, arcs).mean(axis=0)
+    both = arcs & arcs.swapaxes(1, 2)
+    directed = 1 - both.sum() / (len(both) * joined.sum())
+    return np.where(both, min(missed * directed, 1 / 2), arcs).mean(axis=0)
 
 
 def collider_log_odds(marginals: Marginals, joined: np.ndarray) -> dict[Triple, float]:

@@ -273,16 +273,8 @@ def _square(d, pairs, values) -> np.ndarray:
     return square
 
 
-def best_count(falling: np.ndarray, expected: float | None = None) -> int:
-    """The number of most probable pairs, or arrows, that has the largest expected F1.
-
-    Parameters
-    ----------
-    falling : array
-        Probabilities.
-    expected : float, optional
-        The expected number of true ones, also of those that cannot be drawn. By default it is the
-        sum of the probabilities.
+def best_count(falling: np.ndarray) -> int:
+    """The number of most probable pairs that has the largest expected F1.
 
     Examples
     --------
@@ -290,7 +282,7 @@ def best_count(falling: np.ndarray, expected: float | None = None) -> int:
     2
     """
     right, taken = np.cumsum(falling), np.arange(1, len(falling) + 1)
-    return int(np.argmax(2 * right / (taken + (expected or right[-1])))) + 1
+    return int(np.argmax(2 * right / (taken + right[-1]))) + 1
 
 
 def check_precision(precision: Precision) -> None:
@@ -339,8 +331,11 @@ def most_likely_edges(probabilities: np.ndarray, precision: Precision = None) ->
     falling = np.sort(upper[upper > 0])[::-1]
     if not len(falling):
         return np.zeros(probabilities.shape, bool)
-    expected = np.cumsum(falling) / np.arange(1, len(falling) + 1)
-    count = best_count(falling) if isinstance(precision, str) else sum(expected >= precision)
+    if isinstance(precision, str):
+        count = best_count(falling)
+    else:
+        expected = np.cumsum(falling) / np.arange(1, len(falling) + 1)
+        count = int(np.sum(expected >= precision))
     least = falling[count - 1] if count else np.inf
     return (probabilities >= least) & (probabilities > 0)
 

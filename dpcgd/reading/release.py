@@ -135,8 +135,8 @@ def read(
         measures moments.
     precision : float or "f1", optional
         A number asks for the largest set of edges of which that share is expected to be right;
-        "f1" asks for the edges and arrows of largest expected F1; there is always an edge. By
-        default an edge is drawn if its probability is at least one half.
+        "f1" asks for the edges of largest expected F1; there is always at least one. By default an
+        edge is drawn if its probability is at least one half.
     knowledge : Knowledge, optional
         Knowledge in place of that of the run.
     reading : {"edges", "whole graphs", "likeliest graph"}
@@ -271,24 +271,14 @@ def read_moments(
     directed = joined & (likely >= FAINT)
     missed = likely[~directed].sum() / max(likely.sum(), FAINT)
     shares = whole.shares if whole else arrow_confidence(marginals, directed, forbidden, missed)
-    arrows = shares * likely
     arcs = pointed(shares, joined, forbidden)
     if whole and reading == LIKELIEST:
         arcs = whole.likeliest
-    if precision == reader.LARGEST_F1 and not whole:
-        arcs = pointed(arrows, joined, forbidden, _least_by_f1(arrows, missed))
+    arrows = shares * likely
     pairs = combinations(range(len(names)), 2)
     edges = {frozenset((names[x], names[y])): likely[x, y] for x, y in pairs}
     shown = {(names[a], names[b]): arrows[a, b] for a, b in np.argwhere(arcs | arcs.T).tolist()}
     return CPDAG(names, arcs, Certainty(edges, shown, caution))
-
-
-def _least_by_f1(arrows, missed) -> float:
-    """The least probability of the arrows of largest expected F1, with those of missed edges."""
-    falling = -np.sort(-arrows[arrows > arrows.T])
-    if not len(falling):
-        return 1.0
-    return falling[reader.best_count(falling, arrows.sum() / (1 - missed)) - 1]
 
 
 def _edges(table: NoisyTable, whole: "WeighedGraphs", reading: Reading) -> np.ndarray:

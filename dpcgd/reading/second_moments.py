@@ -227,7 +227,8 @@ def _clear_rows(clipped, v, own) -> list[int]:
     if v not in clipped.numbers:
         return rows
     variances = np.array([SQUARE**2, *np.diag(clipped.moments)[rows[2:]]])
-    return rows[: 1 + [*(clipped.deviation >= FAINT * variances), True].index(True)]
+    hidden = clipped.deviation >= FAINT * variances
+    return rows[: 1 + [*hidden, True].index(True)]
 
 
 def _of_pairs(marginals, release) -> SecondMoments:
