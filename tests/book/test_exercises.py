@@ -290,9 +290,7 @@ ARROWS = {
     "half the noise": lambda right, r, v, joined: right(r, v / 4, joined),
     "a collider for a chain": lambda right, r, v, joined: right(r, -v, joined),
     "triples whose ends are joined": look_with(open_triples=all_triples),
-    "arrows of the graph, not its class": look_with(
-        class_arrows=lambda arcs: map(tuple, np.argwhere(arcs).tolist())
-    ),
+    "arrows of the graph, not its class": look_with(class_arcs=lambda arcs: arcs),
     "no graphs drawn": each_alone,
 }
 EXERCISES = {
