@@ -269,7 +269,7 @@ def read_moments(
     likely[fixed], likely[apart] = 1.0, 0.0
     joined = reader.most_likely_edges(likely, precision)
     directed = joined & (likely >= FAINT)
-    missed = likely[~directed].sum() / max(likely.sum(), FAINT)
+    missed = likely[~directed].sum() / likely.sum() if directed.any() else 0.0
     shares = whole.shares if whole else arrow_confidence(marginals, directed, forbidden, missed)
     arcs = pointed(shares, joined, forbidden)
     if whole and reading == LIKELIEST:
