@@ -20,7 +20,7 @@ from dpcgd.privacy.mechanisms import exponential, permute_and_flip
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.run import Run, takes_keywords
 from dpcgd.statistics.many_tables import values_of
-from dpcgd.statistics.statistic import Statistic, in_sensitivities, refusal
+from dpcgd.statistics.statistic import Statistic, distance_below, refusal
 
 __all__ = ["ExponentialOracle", "count_scores", "em_pc", "share_of_the_choices"]
 
@@ -110,11 +110,12 @@ class ExponentialOracle:
     def _scores(self, x, sets, epsilon) -> dict[int, np.ndarray]:
         """Distance of each set's statistic below the threshold, in units of its sensitivity."""
         tests = [(x, y, *given) for y, those in sets.items() for given in those]
-        distances = self.statistic.critical - values_of(self.statistic, self.tables, tests)
+        values = values_of(self.statistic, self.tables, tests).tolist()
         sensitivity = cache(partial(self.statistic.sensitivity, self.tables.n))
-        sensitivities = [sensitivity(self.tables.shape(test)) for test in tests]
-        scores = np.array(list(map(in_sensitivities, distances.tolist(), sensitivities)))
-        scores += self.margin * 2 / epsilon
+        moves, scale = [sensitivity(self.tables.shape(test)) for test in tests], 2 / epsilon
+        below = partial(distance_below, margin=self.margin * scale, reach=self.tables.n + scale)
+        critical, both = self.statistic.critical, zip(values, moves, strict=True)
+        scores = np.array([below(critical, value, move) for value, move in both])
         ends = np.cumsum([len(those) for those in sets.values()])
         return dict(zip(sets, np.split(scores, ends[:-1]), strict=True))
 

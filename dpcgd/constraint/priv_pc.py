@@ -16,7 +16,7 @@ from dpcgd.privacy.mechanisms import AboveThreshold, laplace
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.run import Run, takes_keywords
 from dpcgd.statistics.many_tables import are_compiled, value_of, values_of, where_allowed
-from dpcgd.statistics.statistic import Statistic, in_sensitivities, refusal
+from dpcgd.statistics.statistic import Statistic, distance_below, refusal
 
 __all__ = ["Round", "SieveOracle", "ThresholdOracle", "priv_pc", "share_of_the_rest", "svt_pc"]
 
@@ -95,9 +95,9 @@ class ThresholdOracle(AsksAhead):
 
     def _below(self, tables, tested, levels, margin, tweak=0.0) -> float:
         """Distance of the statistic below the threshold, in units of its sensitivity."""
-        sensitivity = self._sensitivity(tables.n, levels)
-        distance = self.statistic.critical + tweak - self._value(tables, tested)
-        return in_sensitivities(distance, sensitivity) + margin
+        value, critical = self._value(tables, tested), self.statistic.critical + tweak
+        sensitivity, reach = self._sensitivity(tables.n, levels), tables.n + self._sieve.scale
+        return distance_below(critical, value, sensitivity, margin, reach)
 
     def _value(self, tables, tested) -> float:
         if tables is self.tables and self._is_compiled:

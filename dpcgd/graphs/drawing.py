@@ -170,7 +170,7 @@ def in_inches(places: Mapping) -> tuple[dict[str, tuple[float, float]], np.ndarr
 
 def width_of(name) -> float:
     """Width of a node with its name, in inches."""
-    return 0.15 + 0.083 * len(name)
+    return 0.15 + sum(0.105 if letter.isupper() else 0.083 for letter in name)
 
 
 def way_between(start, end, bend, points=200) -> np.ndarray:

@@ -305,8 +305,8 @@ class Iqr(DependenceScore):
         low, high = np.minimum(self._log(low), MOST_LOG), self._log(high)
         counts = []
         for shift in (0.0, 0.5):
-            start = (math.floor(low[0] / self.width - shift) + shift) * self.width
-            outside = (low < start) | (high >= start + self.width)
+            first, last = (np.floor(logs / self.width - shift) for logs in (low, high))
+            outside = (first < first[0]) | (last > first[0])
             counts.append(int(outside.argmax()) if outside.any() else len(low))
         return max(counts) - 1
 

@@ -177,7 +177,7 @@ def pure_divergence(order: float, epsilon: float) -> float:
     (0.7353, True)
     """
     ratio = math.log1p(math.exp((1 - 2 * order) * epsilon)) - math.log1p(math.exp(-epsilon))
-    exact = epsilon + ratio / (order - 1) + 1e-13
+    exact = epsilon + ratio / (order - 1) + 1e-12
     return min(exact, epsilon, order * squared(epsilon) / 2)
 
 

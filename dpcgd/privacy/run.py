@@ -456,7 +456,10 @@ def domain_of(levels: Mapping[str, Sequence[str]]) -> dict[str, tuple]:
 
 
 def _is_proved(settings: dict[str, Any]) -> bool:
-    """Whether all sensitivities are theorems; for the package's own statistics they are."""
+    """Whether all sensitivities are theorems; for the package's own statistics they are.
+
+    A class of somebody else that inherits from these has other values; it says `proved` itself.
+    """
     parts = [settings.get(name) for name in ("score", "ridge")]
     are_ours = all(part is None or type(part).__module__.startswith("dpcgd.") for part in parts)
     statistic = settings.get("statistic")
@@ -465,7 +468,9 @@ def _is_proved(settings: dict[str, Any]) -> bool:
     if not hasattr(statistic, "sensitivity"):
         needs = "sensitivity(n, levels), which a private run needs"
         raise ValueError(f"{statistic!r} has no {needs}; take one such as KendallZ()")
-    return are_ours and statistic.proved
+    kind = type(statistic)
+    is_said = kind.__module__.startswith("dpcgd.") or "proved" in {*vars(kind), *vars(statistic)}
+    return are_ours and is_said and statistic.proved
 
 
 def run_without_privacy(

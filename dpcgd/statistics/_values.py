@@ -2,7 +2,8 @@
 
 Arguments are tables one after the other in C order, the start of each table, and the levels of its
 axes: x, y and the conditioning variables. Sums run in the order of the strata, then of x, then of
-y, so they are the same on every processor. Numba compiles this module.
+y, so they are the same on every processor. What rounding loses of a sum is kept beside it: one
+record could move the rounding of all later strata in one direction. Numba compiles this module.
 """
 
 import math
@@ -18,6 +19,15 @@ def kendall_zs(counts, starts, levels):
     return values
 
 
+@njit(cache=True, nogil=True)
+def _added(total, lost, term):
+    """A sum with one more term, and what rounding has lost of it so far (Neumaier 1974)."""
+    new = total + term
+    if abs(total) >= abs(term):
+        return new, lost + (total - new + term)
+    return new, lost + (term - new + total)
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def _write_kendall_zs(counts, starts, levels, lower, values):
     """Write the z of each table; `lower` is working memory for the records at lower levels of x.
@@ -28,7 +38,7 @@ def _write_kendall_zs(counts, starts, levels, lower, values):
     for i in range(len(levels)):
         rows, columns = levels[i, 0], levels[i, 1]
         strata = (starts[i + 1] - starts[i]) // (rows * columns)
-        value, total = 0.0, 0.0
+        value, total, lost, of_total = 0.0, 0.0, 0.0, 0.0
         for s in range(strata):
             concordant, n = 0, 0
             for y in range(columns):
@@ -41,10 +51,10 @@ def _write_kendall_zs(counts, starts, levels, lower, values):
                 for y in range(columns):
                     lower[y] += counts[first + y * strata]
                     n += counts[first + y * strata]
-            value += 9 * concordant / (2 * n + 5)
-            total += 4.5 * n * (n - 1) / (2 * n + 5)
+            value, lost = _added(value, lost, 9 * concordant / (2 * n + 5))
+            total, of_total = _added(total, of_total, 4.5 * n * (n - 1) / (2 * n + 5))
         if total > 0:
-            values[i] = value / math.sqrt(total)
+            values[i] = (value + lost) / math.sqrt(total + of_total)
 
 
 @njit(cache=True, nogil=True)
@@ -70,7 +80,7 @@ def spearman_zs(counts, starts, levels):
     of_x, of_y = np.empty(levels.max(), counts.dtype), np.empty(levels.max(), counts.dtype)
     for i in range(len(levels)):
         table = counts[starts[i] : starts[i + 1]].reshape(levels[i, 0], levels[i, 1], -1)
-        value, total = 0.0, 0.0
+        value, total, lost = 0.0, 0, 0.0
         for s in range(table.shape[2]):
             n = _sizes(table, s, of_x, of_y)
             products, below_x = 0.0, 0
@@ -82,10 +92,10 @@ def spearman_zs(counts, starts, levels):
                     below_y += of_y[y]
                 below_x += of_x[x]
             if n > 0:
-                value += 3 * products / n / (n + 1)
+                value, lost = _added(value, lost, 3 * products / n / (n + 1))
                 total += n - 1
         if total > 0:
-            values[i] = value / math.sqrt(total)
+            values[i] = (value + lost) / math.sqrt(total)
     return values
 
 
@@ -99,7 +109,9 @@ def chi_squareds(counts, starts, levels):
     values, freedoms = np.zeros(len(levels)), np.zeros(len(levels), np.int64)
     of_x, of_y = np.empty(levels.max(), counts.dtype), np.empty(levels.max(), counts.dtype)
     for i in range(len(levels)):
-        table = counts[starts[i] : starts[i + 1]].reshape(levels[i, 0], levels[i, 1], -1)
+        table, lost = counts[starts[i] : starts[i + 1]].reshape(levels[i, 0], levels[i, 1], -1), 0.0
+        if min(levels[i, 0], levels[i, 1]) == 1:
+            continue  # exactly 0, which rounding would hide
         for s in range(table.shape[2]):
             n = _sizes(table, s, of_x, of_y)
             freedoms[i] += max((of_x > 0).sum() - 1, 0) * max((of_y > 0).sum() - 1, 0)
@@ -107,32 +119,37 @@ def chi_squareds(counts, starts, levels):
                 for y in range(table.shape[1]):
                     if of_x[x] > 0 and of_y[y] > 0:
                         expected = of_x[x] * of_y[y] / n
-                        values[i] += (table[x, y, s] - expected) ** 2 / expected
+                        term = (table[x, y, s] - expected) ** 2 / expected
+                        values[i], lost = _added(values[i], lost, term)
+        values[i] += lost
     return values, freedoms
 
 
 @njit(cache=True, nogil=True)
-def _entropy_sum(counts):
-    """Sum of t ln t over the counts."""
-    total = 0.0
+def _entropy_added(total, lost, counts, sign):
+    """A sum, and what is lost of it, with t ln t of each count, times a sign."""
     for t in counts:
         if t > 0:
-            total += t * math.log(t)
-    return total
+            total, lost = _added(total, lost, sign * t * math.log(t))
+    return total, lost
 
 
 @njit(cache=True, nogil=True)
 def g_statistics(counts, starts, levels):
     """:func:`~dpcgd.statistics.categorical_statistics.g_statistic` of each table."""
-    values = np.empty(len(levels))
+    values = np.zeros(len(levels))
     of_x, of_y = np.zeros(levels.max(), counts.dtype), np.zeros(levels.max(), counts.dtype)
     for i in range(len(levels)):
         flat = counts[starts[i] : starts[i + 1]]
         table = flat.reshape(levels[i, 0], levels[i, 1], -1)
-        total = _entropy_sum(flat)
+        if min(levels[i, 0], levels[i, 1]) == 1:
+            continue  # exactly 0, which rounding would hide
+        total, lost = _entropy_added(0.0, 0.0, flat, 1)
         for s in range(table.shape[2]):
             n = _sizes(table, s, of_x, of_y)
             if n > 0:
-                total += n * math.log(n) - _entropy_sum(of_x) - _entropy_sum(of_y)
-        values[i] = max(0.0, 2 * total)
+                total, lost = _added(total, lost, n * math.log(n))
+                total, lost = _entropy_added(total, lost, of_x, -1)
+                total, lost = _entropy_added(total, lost, of_y, -1)
+        values[i] = max(0.0, 2 * (total + lost))
     return values

@@ -12,10 +12,14 @@ from dpcgd.datasets.counts import Counted
 from dpcgd.privacy.budget import MOST
 from dpcgd.privacy.run import check_level
 
-__all__ = ["Statistic", "alone", "in_sensitivities", "normal_tail", "refusal"]
+__all__ = ["Statistic", "alone", "distance_below", "in_sensitivities", "normal_tail", "refusal"]
 
 RECORDS_PER_CELL = 5
 """The fewest records a cell on average, by public facts; tests with fewer are refused."""
+
+
+FAR = 100
+"""Thresholds are cut off at so many times what a statistic and its noise reach."""
 
 
 MOST_EXACT = 10**9
@@ -84,6 +88,32 @@ def in_sensitivities(distance: float, sensitivity: float) -> float:
     if sensitivity == 0:
         return math.copysign(MOST, distance) if distance else 0.0
     return min(max(float(distance) / float(sensitivity), -MOST), MOST)
+
+
+def distance_below(
+    critical: float, value: float, sensitivity: float, margin: float, reach: float
+) -> float:
+    """How far a statistic is below its threshold, in units of its sensitivity.
+
+    Parameters
+    ----------
+    critical, margin : float
+        The threshold is the critical value, and so many sensitivities more. It is public, and cut
+        off far beyond the reach: a larger one would round the digits of the value away.
+    value, sensitivity : float
+        Of the statistic.
+    reach : float
+        What the value and its noise reach, in sensitivities.
+
+    Examples
+    --------
+    >>> distance_below(3.0, 1.0, 0.5, 1.0, 100.0), distance_below(1e30, 1.0, 0.5, 0.0, 100.0)
+    (5.0, 9998.0)
+    """
+    if sensitivity == 0:
+        return in_sensitivities(critical - value, sensitivity) + margin
+    threshold = in_sensitivities(critical, sensitivity) + margin
+    return min(max(threshold, -FAR * reach), FAR * reach) - value / sensitivity
 
 
 def normal_tail(z: float) -> float:

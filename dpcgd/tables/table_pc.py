@@ -586,8 +586,8 @@ def _check_noise(data, rho, most, max_order):
     if noise * max(largest, FEWEST_LEVELS) > MOST_NOISE:
         table = f"{data.n} records and a variable with {largest} levels"
         problem = f"noise of deviation {noise * data.n:.4g} is too much for {table}"
-        cure = f"fewer variables{' or levels' * (largest > 2)}, or more records"
-        raise ValueError(f"{problem}, no test would hold its level; take a larger epsilon, {cure}")
+        cure = f"a larger epsilon, fewer variables{' or levels' * (largest > 2)}, or more records"
+        raise ValueError(f"{problem}, no test would keep its significance level; take {cure}")
     larger = np.array([*map(max, combinations(np.maximum(levels, FEWEST_LEVELS).tolist(), 2))])
     untestable = np.mean(larger * np.median(levels) * noise > MOST_NOISE)
     if max_order and untestable > MOST_UNTESTABLE:

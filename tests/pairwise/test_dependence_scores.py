@@ -177,6 +177,15 @@ def test_the_distance_has_sensitivity_one_and_keeps_its_promise():
     assert seen == {0, 1, 2}
 
 
+@pytest.mark.parametrize("half", range(1, 13))
+def test_a_range_at_the_edge_of_a_bin_is_as_far_as_that_of_a_neighbour(half):
+    edge = math.exp(-half / 4)
+    for upper in edge * (1 + np.arange(-4, 5) * 2.0**-53):
+        values = np.repeat([0, 0.7 * edge, upper], [400, 200, 200])
+        other = np.append(values[:-1], 0.7 * edge)
+        assert abs(Iqr().distance(values) - Iqr().distance(other)) <= 1
+
+
 @pytest.mark.slow
 def test_training_moves_count_in_the_distance():
     x, _ = two_columns(400)

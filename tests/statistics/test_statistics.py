@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from dpcgd.statistics import rank_statistics as ranks
 from dpcgd.statistics.categorical_statistics import AdjustedChiSquared, ChiSquared, GTest
 from dpcgd.statistics.moment_matrices import PartialCorrelation, clipped_gram, second_moments
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanP, SpearmanZ
-from dpcgd.statistics.statistic import alone, in_sensitivities, refusal
+from dpcgd.statistics.statistic import alone, distance_below, in_sensitivities, refusal
 
 STATISTICS = [KendallZ(), KendallP(), SpearmanZ(), GTest(), ChiSquared(), PartialCorrelation()]
 every_statistic = pytest.mark.parametrize("statistic", STATISTICS, ids=lambda each: each.name)
@@ -501,3 +502,33 @@ def test_distances_in_sensitivities_are_numbers_in_any_case():
     sensitivities = np.array([0.25, 0.0, 0.0, 0.0, 2.0, 1e-300, 1e-300])
     expected = [4.0, -MOST, 0.0, MOST, -1.5, MOST, -MOST]
     assert list(map(in_sensitivities, distances, sensitivities)) == expected
+
+
+def test_a_large_threshold_does_not_round_the_statistic_away():
+    for critical, margin in itertools.product([0.0, 1e3, 8.2e17, 1e300], [-1e300, -1e18, 0.0, 7.0]):
+        below = [distance_below(critical, value, 0.03, margin, 1e4) for value in (63.99, 64.0)]
+        assert below[0] - below[1] == pytest.approx(1 / 3, rel=1e-8)
+
+
+@pytest.mark.parametrize("statistic", [*COMPILED, ChiSquared(1 - 2**-53), GTest(1 - 2**-53)])
+def test_a_variable_of_one_level_gives_one_value_whatever_was_counted(statistic):
+    tables = [np.array([[k, 800_000_003 - k]]) for k in range(300_000_000, 300_000_040)]
+    assert len({statistic.value(each) for each in tables}) == 1
+
+
+@pytest.mark.parametrize(("n", "many"), [(10**9, 1000), (10**7, 100_000)])
+def test_rounding_does_not_add_up_over_strata(n, many):
+    """A first stratum takes the sum of z near a power of two; all others cancel in pairs."""
+    power = 2.0 ** math.floor(math.log2(n / 4))
+    half = round(power * 4 / 9)
+    table = np.zeros((2, 2, many), np.int64)
+    table[:, :, 0] = np.diag([half, half])
+    table[0, 0, 1::2] = table[1, 1, 1::2] = table[0, 1, 2::2] = table[1, 0, 2::2] = 7
+    sizes = table.sum(axis=(0, 1)).tolist()
+    turned = [
+        math.prod(np.diag(t).tolist()) - math.prod(np.diag(t[::-1]).tolist()) for t in table.T
+    ]
+    exact = sum(Fraction(9 * s, 2 * m + 5) for s, m in zip(turned, sizes, strict=True))
+    total = sum(Fraction(9 * m * (m - 1), 2 * (2 * m + 5)) for m in sizes)
+    plain = float(exact) / math.sqrt(total)
+    assert ranks.kendall_z(table) == pytest.approx(plain, rel=1e-15)
