@@ -354,13 +354,13 @@ def rounds(noise: Curves, queries: Sequence[float]) -> Figure:
         axes.plot(places, queries, "_", color=BLACK, ms=17, mew=2, label="query")
         axes.vlines(places[: len(asked)], queries[: len(asked)], asked, color=BLUE, linewidth=0.9)
         axes.plot(places[: len(asked)], asked, "o", color=BLUE, ms=7, label="noisy query")
-        answer = "nothing"
+        answer = "none"
         if fired is not None:
             examined = queries[fired] + rest[fired + 1]
             (mark,) = axes.plot(fired + 1.25, examined, "D", color=GREEN, ms=7, label="examination")
             mark.set(markerfacecolor="white", markeredgewidth=1.6)
             answer = f"query {fired + 1}" if examined >= 0 else answer
-        axes.set(title=f"{title}, told: {answer}", xlabel="query", xticks=places)
+        axes.set(title=f"{title}, result: {answer}", xlabel="query", xticks=places)
         axes.set_xlim(0.5, len(queries) + 0.5)
     style.legend(figure, ncols=4, handlelength=2)
     return figure
