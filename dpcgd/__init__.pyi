@@ -48,7 +48,6 @@ from .tables.plan import epsilon_for as epsilon_for
 from .tables.plan import plan as plan
 from .tables.private_graph import dag_posterior as dag_posterior
 from .tables.private_graph import graph_from_moments as graph_from_moments
-from .tables.private_graph import learned_pc as learned_pc
 from .tables.private_graph import private_graph as private_graph
 from .tables.rehearsal import rehearse as rehearse
 from .tables.table_pc import table_pc as table_pc

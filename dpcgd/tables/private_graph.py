@@ -327,16 +327,3 @@ def check_aim(aim: str) -> None:
     """Refuse an aim that no release can have."""
     if aim not in LONGER:
         raise ValueError(f"aim must be 'edges' or 'effects', not {aim!r}")
-
-
-def learned_pc(*data: Any, **keywords: Any) -> MarginalRelease:
-    """Call :func:`graph_from_moments` by its old name, which warns.
-
-    Warns
-    -----
-    DeprecationWarning
-        Always.
-    """
-    message = "learned_pc is now called graph_from_moments; call it by that name"
-    warnings.warn(message, DeprecationWarning, stacklevel=2)
-    return graph_from_moments(*data, **keywords)

@@ -166,11 +166,3 @@ def test_on_fresh_networks_probabilities_are_right_as_often_as_they_say():
             expected, share = said[within].mean(), right[within].mean()
             room = off + 4 * np.sqrt(expected * (1 - expected) / within.sum())
             assert abs(share - expected) < room, low
-
-
-def test_the_old_name_warns_and_gives_the_same():
-    data = load("survey", n=2000, rng=default_rng(0))
-    with pytest.warns(DeprecationWarning, match="graph_from_moments"):
-        old = dpcgd.learned_pc(data, epsilon=1.0, rng=default_rng(1))
-    assert old == graph_from_moments(data, epsilon=1.0, rng=default_rng(1))
-    assert old.terms.system == "graph_from_moments"
