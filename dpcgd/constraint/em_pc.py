@@ -72,20 +72,16 @@ class ExponentialOracle:
         """Whether this set was chosen for the pair; None if public facts do not allow the test."""
         if x != self._variable:
             self._variable, self._decided = x, False
-            self._allowed = self._allowed_sets(x)
+            self._allowed = {other: self._allowed_sets(x, other) for other in self._partners[x]}
         if self._allowed[y] and not self._decided:
             self._decided = True
             self._decide(x, {y: sets for y, sets in self._allowed.items() if sets})
         return self._chosen.get((x, y)) == given if given in self._allowed[y] else None
 
-    def _allowed_sets(self, x) -> dict[int, dict[Set, None]]:
-        """For each partner, the sets whose tests public facts allow."""
-
-        def allowed(y) -> dict[Set, None]:
-            n, shape = self.tables.n, self.tables.shape
-            return {s: None for s in self._sets_of(x, y) if not refusal(n, shape((x, y, *s)))}
-
-        return {y: allowed(y) for y in self._partners[x]}
+    def _allowed_sets(self, x, y) -> dict[Set, None]:
+        """The sets of a pair whose tests public facts allow."""
+        n, shape = self.tables.n, self.tables.shape
+        return {s: None for s in self._sets_of(x, y) if not refusal(n, shape((x, y, *s)))}
 
     def _decide(self, x, sets):
         """Choose a number of pairs; then choose each pair, and a set for it."""
@@ -202,7 +198,8 @@ def em_pc(data: Counts, *, choose: Choice = exponential, **shared: Unpack[TestKe
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
-    check_choice(choose)
+    if choose not in CHOICES:
+        raise ValueError("choose must be dpcgd.privacy.mechanisms.exponential or permute_and_flip")
 
     def oracle(run: Run, statistic: Statistic) -> ExponentialOracle:
         margin, max_order = (run.terms.settings[name] for name in ("margin", "max_order"))
@@ -211,8 +208,3 @@ def em_pc(data: Counts, *, choose: Choice = exponential, **shared: Unpack[TestKe
 
     by = ("em_pc", "thm-em-pc", CHOICES[choose][1])
     return private_search(data, by, oracle, choose=choose, **shared)
-
-
-def check_choice(choose):
-    if choose not in CHOICES:
-        raise ValueError("choose must be dpcgd.privacy.mechanisms.exponential or permute_and_flip")
