@@ -490,13 +490,8 @@ def measure_table(data: Counts, *, epsilon: float, account: Account, noise: Nois
         raise ValueError(f"epsilon = {epsilon:g} buys nothing but noise; take a larger one")
     tables = Tables(data)
     everyone = tuple(range(len(tables.levels)))
-    counts = laplace(
-        lambda: np.asarray(tables.counts_many([everyone])[0], float),
-        sensitivity=SENSITIVITY,
-        epsilon=epsilon,
-        account=account,
-        noise=noise,
-    )
+    answer = partial(laplace, sensitivity=SENSITIVITY, account=account, noise=noise)
+    counts = answer(lambda: tables.counts_many([everyone])[0], epsilon=epsilon)
     return NoisyTable(tables.n, counts, SENSITIVITY / epsilon)
 
 

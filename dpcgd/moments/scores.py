@@ -144,7 +144,8 @@ class Histogram:
 
         Noise moves records between the halves of every piece that was halved. If nearly all records
         are in one piece, vectors are long, and this noise changes a mean much. In a piece that was
-        not halved, the records may be anywhere.
+        not halved, all records may be at one end, as those of a skewed number. Then the means of
+        such numbers are off in the same direction, and a product of two looks like a correlation.
 
         Parameters
         ----------
@@ -161,17 +162,9 @@ class Histogram:
             middles = np.arange(PARTS >> depth, PARTS, PARTS >> depth - 1)
             total += (apart[:, np.isin(middles, self.starts)] ** 2).sum(axis=(1, 2)) / 2
             pieces = pieces[::2] + pieces[1::2]
-        return np.hypot(deviation * np.sqrt(total), self._unseen(vectors[:PARTS]))
-
-    def _unseen(self, vectors) -> np.ndarray:
-        """How far each mean may be off, because positions within a piece are unknown.
-
-        All records of a piece may be at one end, as those of a skewed number. Then the means of all
-        such numbers are off in the same direction, and a product of two looks like a correlation.
-        """
         ends = np.append(self.starts[1:], PARTS) - 1
         apart = AT_ONE_END * np.abs(vectors[ends] - vectors[self.starts]) / 2
-        return np.sqrt(self.shares**2 @ apart**2)
+        return np.hypot(deviation * np.sqrt(total), np.sqrt(self.shares**2 @ apart**2))
 
 
 def number_vectors(shares: np.ndarray) -> np.ndarray:

@@ -195,11 +195,8 @@ def rho_of_budget(budget: Budget) -> float:
     >>> rho_of_budget(Budget(1.0, 1e-6, rows_per_person=2)) == rho / 4
     True
     """
-
-    def is_within(rho):
-        return epsilon_of_rho(rho, budget.delta) <= budget.epsilon
-
-    low, _ = _turning_point(is_within, budget.epsilon + math.sqrt(budget.epsilon) + 1)
+    high = budget.epsilon + math.sqrt(budget.epsilon) + 1
+    low, _ = _turning_point(lambda rho: epsilon_of_rho(rho, budget.delta) <= budget.epsilon, high)
     return low * (1 - ROOM) / budget.rows_per_person**2
 
 

@@ -273,7 +273,7 @@ class Filter(_Enforced):
 
     def _whole(self) -> str:
         failing = f", except with probability {self.reserved:.4g}" if self.reserved else ""
-        return f"the whole run is {_rounded_up(self.promised_rho)}-zCDP{failing}"
+        return f"the whole run is {rounded_up(self.promised_rho)}-zCDP{failing}"
 
     @property
     def remaining(self) -> float:
@@ -443,14 +443,14 @@ class PureFilter(BasicFilter):
         return conversions.pure_divergence(order, self.budget.epsilon)
 
     def _whole(self) -> str:
-        rho = _rounded_up(conversions.squared(self.budget.epsilon) / 2)
+        rho = rounded_up(conversions.squared(self.budget.epsilon) / 2)
         return f"the whole run is ({self.budget.epsilon:g}, 0)-private and {rho}-zCDP"
 
 
-def _rounded_up(rho: float) -> str:
-    """The number with four digits, rounded up."""
-    digits = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
-    return f"{float(digits.create_decimal_from_float(rho)):.4g}"
+def rounded_up(value: float, digits: int = 4) -> str:
+    """The number with so many digits, rounded up."""
+    context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
+    return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
 
 
 def _times(epsilon: float, rows: int) -> float:

@@ -130,7 +130,11 @@ class GraphPosterior:
                     break
                 score, parents = better, best
             self._walk(parents, edge, rng, sweeps, 1.0, known)
-        return self._likely(known, edge)
+        graphs = np.array([*known], np.int64)
+        odds = np.array([*known.values()]) + edge * np.bitwise_count(graphs).sum(axis=1)
+        likely = odds > odds.max() - UNLIKELY
+        weights = np.exp(odds[likely] - odds.max())
+        return graphs[likely], weights / weights.sum()
 
     def _walk(self, parents, edge, rng, sweeps, hottest, known) -> np.ndarray:
         """The best graph that a random walk visits; steps are accepted by their posterior odds.
@@ -166,13 +170,6 @@ class GraphPosterior:
                     if score > best_score:
                         best, best_score = new, score
         return np.array(best, np.int64)
-
-    def _likely(self, known, edge) -> tuple[np.ndarray, np.ndarray]:
-        graphs = np.array([*known], np.int64)
-        odds = np.array([*known.values()]) + edge * np.bitwise_count(graphs).sum(axis=1)
-        likely = odds > odds.max() - UNLIKELY
-        weights = np.exp(odds[likely] - odds.max())
-        return graphs[likely], weights / weights.sum()
 
     def _climbed(self, parents) -> tuple[float, np.ndarray]:
         """Fit counts to a graph, then the best graph to the counts, as long as the score rises."""

@@ -63,7 +63,11 @@ def _best_step(score, dag, most_parents) -> tuple | None:
     for gain, arc, new in sorted(_steps(score, dag), reverse=True):
         if gain < (best[0][0] - TIE if best else TIE):
             break
-        if _is_legal(dag, arc, new, most_parents):
+        changed = dag.copy()
+        changed.remove_edges_from([arc])
+        changed.add_edges_from(new)
+        few = all(changed.in_degree(b) <= most_parents for _, b in new)
+        if few and nx.is_directed_acyclic_graph(changed):
             best.append((gain, arc, new))
     return max((step[1:] for step in best), default=None)
 
@@ -81,11 +85,3 @@ def _steps(score, dag) -> list[tuple]:
             more = score.family(b, parents[b] | {a}) - score.family(b, parents[b])
             steps.append((more, (a, b), ((a, b),)))
     return steps
-
-
-def _is_legal(dag, arc, new, most_parents) -> bool:
-    changed = dag.copy()
-    changed.remove_edges_from([arc])
-    changed.add_edges_from(new)
-    few = all(changed.in_degree(b) <= most_parents for _, b in new)
-    return few and nx.is_directed_acyclic_graph(changed)

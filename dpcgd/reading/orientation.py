@@ -189,9 +189,11 @@ def triple_features(marginals: Marginals, joined: np.ndarray, triples: list[Trip
     local = LocalEvidence(blocks, np.where(joined, effects, 0.0))
     others = [_others(local, joined, *triple) for triple in triples]
     likelihood = [_likelihood(blocks, *triple) for triple in triples]
+    graphs = drawn_graphs(joined, np.zeros_like(joined), by_families(marginals))
     numbers = {
         **_given_sets(local, triples, others),
-        **_in_likely_families(marginals, joined, triples),
+        "share of likely families that meet": (graphs[:, c, x] & graphs[:, c, y]).mean(axis=0),
+        "share of likely families that part": (graphs[:, x, c] & graphs[:, y, c]).mean(axis=0),
         "log-likelihood of independent ends, less of a product through the middle": likelihood,
         "neighbours of the middle": near[c],
         "variables to make sets of": [*map(len, others)],
@@ -215,16 +217,6 @@ def open_triples(joined: np.ndarray) -> list[Triple]:
         for x, y in combinations(np.flatnonzero(joined[c]).tolist(), 2)
         if not joined[x, y]
     ]
-
-
-def _in_likely_families(marginals, joined, triples) -> Columns:
-    """Shares of drawn graphs in which both edges of a triple point to its middle, or both away."""
-    graphs = drawn_graphs(joined, np.zeros_like(joined), by_families(marginals))
-    x, c, y = np.array(triples, int).reshape(-1, 3).T
-    return {
-        "share of likely families that meet": (graphs[:, c, x] & graphs[:, c, y]).mean(axis=0),
-        "share of likely families that part": (graphs[:, x, c] & graphs[:, y, c]).mean(axis=0),
-    }
 
 
 def _given_sets(local, triples, others) -> Columns:

@@ -227,15 +227,10 @@ def noleaks(
 
 def noisy_gradients(mean, moves, multipliers, run):
     """Noisy gradients of scaled rows, as functions of the weights; each has its own noise."""
+    answer = functools.partial(gaussian, sensitivity=moves, account=run.account, noise=run.noise)
 
     def look(rows, weights):
-        return gaussian(
-            lambda: mean(rows, weights),
-            sensitivity=moves,
-            noise_multiplier=next(multipliers),
-            account=run.account,
-            noise=run.noise,
-        )
+        return answer(lambda: mean(rows, weights), noise_multiplier=next(multipliers))
 
     return look
 

@@ -24,6 +24,7 @@ from dpcgd.moments.joined_levels import MOST_LEVELS
 from dpcgd.moments.scores import ENTRIES
 from dpcgd.privacy.account_file import unreserved
 from dpcgd.privacy.budget import Budget, delta_for
+from dpcgd.privacy.filters import rounded_up
 from dpcgd.privacy.run import check_level
 from dpcgd.reading.reader import trained_reader
 from dpcgd.tables import private_graph as measuring
@@ -269,9 +270,11 @@ class Plan:
 
     def _share_testable(self, pair, sizes: Counter, order: int) -> float:
         """Share of the conditioning sets of this size whose test can be made."""
-        kinds = list(_kinds(sizes, order))
-        total = sum(ways for _, ways in kinds)
-        may = sum(ways for kind, ways in kinds if self._may(*map(len, pair), *kind))
+        total = may = 0
+        for kind in combinations_with_replacement(sorted(sizes), order):
+            ways = math.prod(math.comb(sizes[size], n) for size, n in Counter(kind).items())
+            total += ways
+            may += ways if self._may(*map(len, pair), *kind) else 0
         return may / total if total else math.nan
 
     def _may(self, x: int, y: int, *given: int) -> bool:
@@ -419,7 +422,11 @@ def plan(
     check_whole("n", n, 1)
     check_level(alpha)
     _check_between("power", power, alpha, 1)
-    expected = _all_shares(schema, {} if shares is None else shares)
+    known = {} if shares is None else shares
+    if not isinstance(known, Mapping):
+        raise ValueError(f"shares must map variables to the shares of their levels, not {known!r}")
+    check_known("shares", known, schema.variables)
+    expected = {name: _expected(name, levels, known) for name, levels in schema.levels.items()}
     rules = testing.Rules(max_order, "drop", alpha, least_effect, least_share)
     table = Expected(schema, n, _shares_of_codes(schema, expected))
     measured = _measure_as(system, table, rules)(
@@ -430,7 +437,7 @@ def plan(
         rows_per_person=rows_per_person,
         rng=np.random.default_rng(0),  # a run needs a source of noise
     )
-    kept = {name: _joined(measured, name, known) for name, known in expected.items()}
+    kept = {name: _joined(measured, name, own) for name, own in expected.items()}
     budget, marginals, caution = measured.run.account.budget, measured.marginals, measured.caution
     return Plan(schema, n, budget, system, rules, power, kept, marginals, caution)
 
@@ -448,13 +455,6 @@ def _measure_as(system, table: Expected, rules: testing.Rules) -> Callable[..., 
         return measuring.measure_for_edges
     problem = f"there is a plan for private_graph and table_pc, none for {name}"
     raise ValueError(f"{problem}; rehearse(..., system={name}) takes every system")
-
-
-def _all_shares(schema: Schema, known) -> dict[str, Shares]:
-    if not isinstance(known, Mapping):
-        raise ValueError(f"shares must map variables to the shares of their levels, not {known!r}")
-    check_known("shares", known, schema.variables)
-    return {name: _expected(name, levels, known) for name, levels in schema.levels.items()}
 
 
 def _expected(name: str, levels: Sequence[str], known) -> Shares:
@@ -501,13 +501,6 @@ def _check_between(name: str, value: Any, low: float, high: float, *, zero: bool
     if not is_real(value) or not (low < value < high or (zero and value == 0)):
         least = "at least 0" if zero else f"above {low:g}"
         raise ValueError(f"{name} must be {least} and below {high:g}, not {value!r}")
-
-
-def _kinds(sizes: Counter, k: int) -> Iterator[tuple[tuple[int, ...], int]]:
-    """The sizes that k variables can have together, and the number of sets with these sizes."""
-    for kind in combinations_with_replacement(sorted(sizes), k):
-        if ways := math.prod(math.comb(sizes[size], n) for size, n in Counter(kind).items()):
-            yield kind, ways
 
 
 def _told(frame) -> Iterator[str]:
@@ -604,7 +597,7 @@ def epsilon_for(
         if not enough(GRID[-1]):
             cures = list(_cures(exact, partial(enough, GRID[-1]), pairs))
             if (least := smallest(GRID[-1])) < most:
-                cures.insert(0, f"look for {_rounded_up(least):g} or more")
+                cures.insert(0, f"look for {rounded_up(least, 3)} or more")
             problem = f"no epsilon up to {GRID[-1]:g} finds that among {n:,} records"
             cure = ", or ".join(cures) or "it is too small to be seen in any table"
             raise ValueError(f"{problem}; {cure}")
@@ -644,12 +637,6 @@ def _cures(exact: Plan, enough: Callable[..., bool], pairs) -> Iterator[str]:
         needed = others if enough(**ChainMap(*others.values())) else needed
     if enough(**ChainMap(*needed.values())):
         yield f"take {' and '.join(needed)}"
-
-
-def _rounded_up(value: float) -> float:
-    """A number, rounded up to three digits."""
-    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return math.ceil(value / unit) * unit
 
 
 def _asked(planned: Plan, between) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import reduce
 from typing import Any
 
@@ -115,11 +116,8 @@ def check_run(system: Callable[..., Release], levels: Any, n: int, **settings: A
     ...
     ValueError: no variable is called 'x'; did you mean 'a'?
     """
-    try:
-        with warnings.catch_warnings(action="ignore"):  # the run itself warns
-            system(PublicFacts(Schema.of(levels), n), **settings)
-    except RecordsAsked:
-        pass
+    with suppress(RecordsAsked), warnings.catch_warnings(action="ignore"):  # the run itself warns
+        system(PublicFacts(Schema.of(levels), n), **settings)
 
 
 def refuse_data(levels: object) -> None:
