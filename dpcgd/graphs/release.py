@@ -75,7 +75,11 @@ class Release:
         >>> release.pair_status()[frozenset(("Smoker", "Pollution"))]
         'removed'
         """
-        pairs, known = map(frozenset, combinations(self.graph.variables, 2)), self._known_pairs()
+        names = self.graph.variables
+        forbidden, required = self.knowledge.arrays(names)
+        decided = np.argwhere(required | (forbidden & forbidden.T)).tolist()
+        known = {frozenset((names[a], names[b])) for a, b in decided}
+        pairs = map(frozenset, combinations(names, 2))
         status = {pair: "known" if pair in known else self._status(pair) for pair in pairs}
         if self.answers is not None and self.answers.stopped_early:
             asked_in_turn = [pair for pair in status if pair not in known]
@@ -87,13 +91,6 @@ class Release:
     def knowledge(self) -> Knowledge:
         """The background knowledge of the run."""
         return (self.reading or self.terms.settings).get("knowledge") or Knowledge()
-
-    def _known_pairs(self) -> set[frozenset[str]]:
-        """Pairs that knowledge joins or keeps apart."""
-        names = self.graph.variables
-        forbidden, required = self.knowledge.arrays(names)
-        known = np.argwhere(required | (forbidden & forbidden.T)).tolist()
-        return {frozenset((names[a], names[b])) for a, b in known}
 
     def _status(self, pair: frozenset[str]) -> str:
         joined, answers = pair in self.graph.skeleton, self.answers

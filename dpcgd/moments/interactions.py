@@ -506,20 +506,16 @@ def interaction_of(table: np.ndarray) -> np.ndarray:
     >>> interaction_of(np.array([[10**12, 1], [0, 10**12]]))
     array([[1.e+12]])
     """
-    sums: np.ndarray = table.astype(_exact_type(table))
+    kind: type = float
+    if table.dtype.kind != "f":  # holds every sum of products of counts and whole contrasts exactly
+        largest = int(table.sum()) * math.prod(levels - 1 for levels in table.shape)
+        kind = np.int64 if largest <= np.iinfo(np.int64).max else object
+    sums: np.ndarray = table.astype(kind)
     for levels in table.shape:
         rising = np.arange(1, levels).reshape(-1, *[1] * (sums.ndim - 1))
         sums = np.cumsum(sums, axis=0)[:-1] - rising * sums[1:]
         sums = sums.transpose(*range(1, sums.ndim), 0)
     return (sums / _lengths(table.shape)).astype(float)
-
-
-def _exact_type(table) -> type:
-    """A number type that holds every sum of products of counts and whole contrasts exactly."""
-    if table.dtype.kind == "f":
-        return float
-    largest = int(table.sum()) * math.prod(levels - 1 for levels in table.shape)
-    return np.int64 if largest <= np.iinfo(np.int64).max else object
 
 
 @lru_cache(maxsize=16)

@@ -199,9 +199,14 @@ class TableOracle(AsksAhead):
         return p_value > self.alpha
 
     def _association(self, x, y, given) -> Association:
-        """The association from pairs, and from triples too if it matters and they can be had."""
+        """The association from pairs, and from triples too if it matters and they can be had.
+
+        It matters if two conditioning variables that interact might explain what is left.
+        """
         known = Association._make(self._ahead.of((x, y, *given)))
-        if len(given) == 2 and self._needs_triples(known) and self._has_triples(x, y, given):
+        clear = known.effect > EXPLAINED and known.p_value <= self.alpha
+        open_still = len(given) == 2 and known.undetermined >= self.determined and not clear
+        if open_still and self._has_triples(x, y, given):
             return self._given_interacting(x, y, given)
         return known
 
@@ -293,11 +298,6 @@ class TableOracle(AsksAhead):
         levels, deviation = self.marginals.levels, self.marginals.moment(0).deviation
         strata = [levels[v] for v in given]
         return too_noisy((levels[x], levels[y]), strata, deviation, self.most_noise)
-
-    def _needs_triples(self, known) -> bool:
-        """Whether conditioning variables that interact might explain the rest of a dependence."""
-        clear = known.effect > EXPLAINED and known.p_value <= self.alpha
-        return known.undetermined >= self.determined and not clear
 
     def _has_triples(self, x, y, given) -> bool:
         return all(self._has(tuple(sorted((v, *given)))) for v in (x, y))
