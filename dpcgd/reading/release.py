@@ -140,10 +140,11 @@ def read(
     knowledge : Knowledge, optional
         Knowledge in place of that of the run.
     reading : {"edges", "whole graphs", "likeliest graph"}
-        "edges" weighs each pair by the edge model, for a whole table also by likely graphs. The
-        others need a whole table, and use the posterior over graphs alone: "whole graphs" gives
-        each edge and arrow the share of the graphs that have it, "likeliest graph" draws the graph
-        of largest posterior. Both use graphs of two random walks, which may miss a likelier one.
+        "edges" weighs each pair by the edge model and each arrow by its triples, for a whole table
+        both by likely graphs, too. The others need a whole table, and use the posterior over graphs
+        alone: "whole graphs" gives each edge and arrow the share of the graphs that have it,
+        "likeliest graph" draws the graph of largest posterior. Both use graphs of two random walks,
+        which may miss a likelier one.
 
     Returns
     -------
@@ -270,7 +271,10 @@ def read_moments(
     joined = reader.most_likely_edges(likely, precision)
     directed = joined & (likely >= FAINT)
     missed = likely[~directed].sum() / likely.sum() if directed.any() else 0.0
-    shares = whole.shares if whole else arrow_confidence(marginals, directed, forbidden, missed)
+    shares = whole.shares if whole else np.zeros(likely.shape)
+    if reading == EDGES:
+        by_triples = arrow_confidence(marginals, directed, forbidden, missed)
+        shares = (by_triples + shares) / 2 if whole else by_triples
     arcs = pointed(shares, joined, forbidden)
     if whole and reading == LIKELIEST:
         arcs = whole.likeliest

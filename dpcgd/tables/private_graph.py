@@ -169,7 +169,8 @@ def dag_posterior(
 
     Random walks look for graphs that are likely, given the noisy table. The probability of an edge
     follows from the share of likely graphs that join its pair, and from the edge model of
-    :func:`graph_from_moments` on the same table.
+    :func:`graph_from_moments` on the same table. That of an arrow is the mean of the share of these
+    graphs that have it and of what :func:`graph_from_moments` would say.
 
     Parameters
     ----------
