@@ -18,6 +18,10 @@ __all__ = ["Column", "as_table", "check_columns", "check_rows_per_person", "fram
 POINTS_PART_THOUSANDS = Numerals(",", ".")
 """The second way to read a number with points: they separate thousands."""
 
+NOTATIONS = {"decimal='.'": POINT, "decimal=','": Numerals(",")}
+NOTATIONS |= {"thousands='.'": POINTS_PART_THOUSANDS, "thousands=','": Numerals(".", ",")}
+"""Notations of numbers, by the argument of a file that asks for it."""
+
 FRAME = "the frame"
 """The name in messages of a table that comes from no file."""
 
@@ -161,19 +165,20 @@ class Column(dict[str, int]):
     def _refusal(self, text) -> str:
         """Why a value is refused, in words for the data holder."""
         cuts, cure = self.variable.cuts, "correct the value"
-        marks = [self.numerals or POINT, POINT, POINTS_PART_THOUSANDS, Numerals(",")]
-        is_number, *any_mark = (numerals.value(text) is not None for numerals in marks)
+        fits = [name for name, own in NOTATIONS.items() if name[-2] in text and own.plain(text)]
         if text == "":
             return "the value is missing; drop or impute such records, or give 'missing' a level"
         if cuts is None:
             levels = ", ".join(self.variable.levels)
             return f"{text!r} is not among the levels {levels}; {cure} or add it to the schema"
-        if is_number:
+        if (self.numerals or POINT).plain(text):
             ends = " to ".join(map(number_text, (cuts[0], cuts[-1])))
             return f"{text!r} is outside {ends}; {cure}, or let outside be 'clip' in the schema"
-        if any(any_mark):
-            return f"{text!r} is no number with a decimal point; pass decimal= or thousands="
-        return f"{text!r} is no number; {cure}, or list levels in the schema"
+        if fits:
+            cure = "use a decimal point" if self.source == FRAME else f"pass {' or '.join(fits)}"
+            return f"{text!r} is no number in this notation; {cure}"
+        missing = f'"missing": ["{self.variable.missing or "unknown"}", "{text}"]'
+        return f"{text!r} is no number; {cure}, or list levels in the schema, or {missing}"
 
     def check_order(self, categories: Iterable):
         """Check that the categories of an ordered column are in the order of the levels.

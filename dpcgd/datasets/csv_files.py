@@ -19,7 +19,7 @@ from dpcgd.datasets.progress import progress
 from dpcgd.datasets.schema import Schema
 from dpcgd.datasets.variable import Parts, check_numerals
 
-__all__ = ["read_csv"]
+__all__ = ["read_csv", "read_texts"]
 
 UTF_8 = "utf-8-sig"
 """The default encoding: UTF-8, with a byte-order mark or without."""
@@ -105,18 +105,15 @@ def read_csv(
     >>> data.codes.tolist()
     [[0, 1], [0, 0]]
     """
-    encoding = _check_format(separator, encoding)
+    encoding = _check_format(path, separator, encoding)
     numerals = check_numerals(decimal, thousands)
-    check_file(path, NO_PATH, allowed=[GZIP, *(UTF_16 if encoding != UTF_8 else ())])
     schema = Schema.of(schema)
     name = name or os.path.splitext(os.path.basename(os.fspath(path).removesuffix(".gz")))[0]
 
     def read(batches) -> Dataset:
         """Read and check the table; the arguments have been checked."""
         readers = [Column(path, variable, numerals) for variable in schema.variables.values()]
-        with _opened(path, encoding) as file:
-            first_row = csv.reader(file, delimiter=separator)
-            header = _header(path, first_row, schema, separator)
+        with _opened(path, encoding, separator, schema.levels) as (file, first_row, header):
             check_columns(path, header, schema.variables, ignore, columns)
             parts = batches(file, header, readers, separator, first_row)
             codes = joined(progress(parts, f"reading {path}"), readers)
@@ -129,13 +126,40 @@ def read_csv(
     return read(_by_row)
 
 
+def read_texts(path, columns: list[str] | None, separator: str, encoding: str):
+    """Columns of a file as the texts that :func:`read_csv` sees, in a frame of pandas.
+
+    Parameters
+    ----------
+    path : path
+    columns : list of str or None
+        Columns to read, or all.
+    separator, encoding : str
+        As for :func:`read_csv`.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read.
+    """
+    import pandas as pd
+
+    encoding = _check_format(path, separator, encoding)
+    with _opened(path, encoding, separator, {}) as (file, first_row, header):
+        places = [header.index(name) for name in columns or header]
+        records = _records(path, file, separator, len(header), first_row)
+        texts = [[row[place] or None for place in places] for row in records]
+    return pd.DataFrame(texts, columns=columns or header, dtype=object)
+
+
 @contextmanager
-def _opened(path, encoding) -> Iterator[TextIO]:
-    """The text of a file, unpacked if needed; errors have one line."""
+def _opened(path, encoding, separator, known) -> Iterator[tuple[TextIO, Any, list[str]]]:
+    """The text of a file, unpacked if needed, after its header; errors have one line."""
     start = gzip.open if first_bytes(path, NO_PATH).startswith(GZIP) else open
     try:
         with start(path, "rt", encoding=encoding, newline="") as file:
-            yield file
+            first_row = csv.reader(file, delimiter=separator)
+            yield file, first_row, _header(path, first_row, known, separator)
     except UnicodeError:
         problem = f"{path} is not {encoding.upper().removesuffix('-SIG')} text"
         raise ValueError(f"{problem}; save it as UTF-8, or pass its encoding") from None
@@ -197,7 +221,7 @@ def _end_of_records(block, separator) -> int:
     return int(ends[-1]) + 1
 
 
-def _check_format(separator, encoding) -> str:
+def _check_format(path, separator, encoding) -> str:
     if not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n':
         right = "the one character between two columns, such as ';'"
         raise ValueError(f"separator must be {right}, not {separator!r}")
@@ -206,10 +230,12 @@ def _check_format(separator, encoding) -> str:
     except (LookupError, TypeError, ValueError):
         right = "one that Python knows, such as 'latin-1'"
         raise ValueError(f"encoding must be {right}, not {encoding!r}") from None
-    return UTF_8 if codecs.lookup(encoding).name == "utf-8" else encoding
+    encoding = UTF_8 if codecs.lookup(encoding).name == "utf-8" else encoding
+    check_file(path, NO_PATH, allowed=[GZIP, *(UTF_16 if encoding != UTF_8 else ())])
+    return encoding
 
 
-def _header(path, first_row, schema, separator) -> list[str]:
+def _header(path, first_row, known, separator) -> list[str]:
     """The names in the first line; refuse another separator or a missing header."""
     header: list[str] = next(first_row, [])
     if not header:
@@ -219,28 +245,28 @@ def _header(path, first_row, schema, separator) -> list[str]:
     for mark, marks in SEPARATORS.items():
         if len(header) == 1 and mark in header[0] and mark != separator:
             raise ValueError(f"{path} has {marks} between its columns; pass separator={mark!r}")
-    listed = (levels for levels in schema.levels.values() if not isinstance(levels, Parts))
+    listed = (levels for levels in known.values() if not isinstance(levels, Parts))
     values = {level for levels in listed for level in levels}
-    if values.issuperset(header) and not set(header) & set(schema.levels):
+    if values.issuperset(header) and not set(header) & set(known):
         raise ValueError(f"{path} has values in its first line; put a header above them")
     return header
 
 
 def _by_row(file, header, columns, separator, first_row) -> Iterator[list[np.ndarray]]:
     """Read the table row by row: slower, but each record's number is known."""
-    rows = csv.reader(file, delimiter=separator, strict=True)
-    records, first = _records(columns[0].source, rows, len(header), first_row.line_num), 0
+    records, first = _records(columns[0].source, file, separator, len(header), first_row), 0
     while batch := list(islice(records, BATCH)):
         texts = dict(zip(header, zip(*batch, strict=True), strict=True))
         yield [column.codes(texts[column.variable.name], first) for column in columns]
         first += len(batch)
 
 
-def _records(path, rows, width, lines) -> Iterator[list[str]]:
+def _records(path, file, separator, width, first_row) -> Iterator[list[str]]:
     """All rows that are not blank; refuse rows that are longer or shorter than the header."""
+    rows = csv.reader(file, delimiter=separator, strict=True)
     for record, row in enumerate(filter(None, rows), 1):
         if len(row) != width:
-            where = f"{path}, line {lines + rows.line_num}, record {record}"
+            where = f"{path}, line {first_row.line_num + rows.line_num}, record {record}"
             problem = f"the row has {len(row)} values for {width} columns"
             raise ValueError(f"{where}: {problem}; give every row as many values as the header")
         yield row

@@ -336,7 +336,7 @@ def draft_schema_from_public_table(
         ends = [math.floor(low / unit) * unit, math.ceil(high / unit) * unit]
         entry["range"] = [float(f"{end:.12g}") for end in ends]
         if bins is not None:
-            inner = np.quantile(frame[name].dropna(), np.arange(1, bins) / bins)
+            inner = np.quantile(frame[name].dropna().astype(float), np.arange(1, bins) / bins)
             cuts = (*ends, *(_round_number(float(cut), unit) for cut in inner))
             entry["edges"] = sorted({float(f"{cut:.12g}") for cut in cuts})
             del entry["range"], entry["scale"]
@@ -352,19 +352,17 @@ def _round_number(value: float, unit: float) -> float:
 
 def _seen(column) -> dict[str, Any]:
     """The draft for a column, from its values."""
-    from pandas.api.types import is_numeric_dtype
-
     draft: dict[str, Any] = {"missing": "unknown"} if column.hasnans else {}
     if hasattr(column.dtype, "categories"):
         levels = list(map(str, column.cat.categories))
         return {"levels": levels, "ordered": bool(column.cat.ordered), **draft}
     values = column.dropna().drop_duplicates()
-    if len(values) <= MOST_LEVELS:
-        if not is_numeric_dtype(column):
-            return {"levels": sorted(set(map(text_of, values.astype(object)))), **draft}
-        texts = list(map(text_of, values.sort_values().astype(object)))  # gaps make 14 a 14.0
-        return {"levels": list(dict.fromkeys(POINT.whole(x) or x for x in texts)), **draft}
-    if is_numeric_dtype(column):
-        return {"range": [float(values.min()), float(values.max())], "outside": "clip", **draft}
+    texts = sorted(set(map(text_of, values.astype(object))))
+    if is_number := column.dtype.kind in "iuf" or all(map(POINT.plain, texts)):
+        texts = [POINT.whole(text) or text for text in sorted(texts, key=float)]
+    if len(values) <= MOST_LEVELS:  # gaps make 14 a 14.0
+        return {"levels": list(dict.fromkeys(texts)), **draft}
+    if is_number:
+        return {"range": [float(texts[0]), float(texts[-1])], "outside": "clip", **draft}
     cure = f"pass ignore=[{column.name!r}] if it names records, or join its values first"
     raise ValueError(f"column {column.name!r} has {len(values)} different values; {cure}")

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from typing import Any, get_args
 
@@ -16,9 +16,9 @@ from dpcgd.privacy.budget import Budget, Spent
 from dpcgd.privacy.events import Event, Neighbours
 from dpcgd.privacy.filters import Ledger
 from dpcgd.privacy.run import Terms
-from dpcgd.privacy.sealed_file import read_sealed
+from dpcgd.privacy.sealed_file import check_target, read_sealed
 
-__all__ = ["content_of", "read_receipt", "release_fields"]
+__all__ = ["check_replaceable", "content_of", "read_receipt", "release_fields"]
 
 FORM = "dpcgd receipt 3"
 """Format of the receipts that are written and read."""
@@ -45,6 +45,30 @@ def read_receipt(path: str | os.PathLike) -> dict[str, Any]:
         If there is no such file, or it was edited.
     """
     return read_sealed(path, FORM)
+
+
+def check_replaceable(path: str | os.PathLike, text: str, read: Iterable[str] = ()) -> None:
+    """Refuse to replace a receipt, an account, a table with other columns, or a file in use.
+
+    Parameters
+    ----------
+    path : path
+    text : str
+        What is to be written there.
+    read : iterable of str
+        Files that are in use.
+
+    Raises
+    ------
+    ValueError
+        If such a file is there, or no file can be written.
+    """
+    path, new = check_target(path), text.encode()
+    held = path.read_bytes() if path.exists() else b""
+    is_sealed = b'"format": "dpcgd ' in held[:99] and held != new
+    is_other = path.suffix in (".csv", ".parquet") and held.split()[:1] not in ([], new.split()[:1])
+    if is_sealed or is_other or os.path.realpath(path) in map(os.path.realpath, read):
+        raise ValueError(f"{path} holds something else, which would be lost; give another path")
 
 
 def content_of(release: Any) -> dict[str, Any]:

@@ -11,11 +11,11 @@ import numpy as np
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.pc_search import Answers
-from dpcgd.graphs.receipt import content_of
+from dpcgd.graphs.receipt import check_replaceable, content_of
 from dpcgd.graphs.report import Page, write_report
 from dpcgd.privacy.filters import Ledger
 from dpcgd.privacy.run import Terms
-from dpcgd.privacy.sealed_file import write_sealed
+from dpcgd.privacy.sealed_file import sealed, write_sealed
 
 __all__ = ["Release"]
 
@@ -115,8 +115,8 @@ class Release:
         Raises
         ------
         ValueError
-            If the run was not private, or the file cannot be written. No part of a file is left
-            then.
+            If the run was not private, an account or the receipt of another release is there, or
+            the file cannot be written. No part of a file is left then.
 
         Privacy
         -------
@@ -124,9 +124,10 @@ class Release:
         """
         if self.guarantee == "none":
             raise ValueError("this run was not private, and only a private run has a receipt")
-        write_sealed(path, content_of(self))
+        check_replaceable(path, sealed(content := content_of(self)))
+        write_sealed(path, content)
 
-    def report(self, path: str | os.PathLike | None = None, *, effects: Sequence[Any] = ()) -> Page:
+    def report(self, path: str | os.PathLike | None = None, *, effects: Any = ()) -> Page:
         """A page for a reviewer: the graph, the guarantee and its limits, how to cite.
 
         Parameters
@@ -134,7 +135,8 @@ class Release:
         path : path, optional
             Where to write it: HTML, or Markdown if it ends in ``.md``.
         effects : Effects, optional
-            Results of :func:`~dpcgd.reading.effects.effects`, for a section of their own.
+            Results of :func:`~dpcgd.reading.effects.effects`, for a section of their own, or a
+            function that computes them.
 
         Returns
         -------

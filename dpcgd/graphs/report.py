@@ -3,7 +3,7 @@
 import base64
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from dpcgd.graphs.cpdag import two_digits
@@ -25,15 +25,22 @@ class Page(str):
         return {f"text/{kind}": str(self)}
 
 
-def write_report(path: str | os.PathLike | None, release: Any, effects: Sequence[Any] = ()) -> Page:
-    """Make the page of a release; see :meth:`dpcgd.graphs.release.Release.report`."""
+def write_report(path: str | os.PathLike | None, release: Any, effects: Any = ()) -> Page:
+    """Make the page of a release; see :meth:`dpcgd.graphs.release.Release.report`.
+
+    Effects may be a function that computes them; without memory for that, the page says so.
+    """
     form = FORMS[".html"] if path is None else form_of(path)
     picture = to_svg(release.graph)
+    try:
+        shown = effects() if callable(effects) else effects
+    except MemoryError:
+        shown = "No effects, for lack of memory; write this report again where there is more."
     text = render(
         "report.jinja",
         form=form,
         release=release,
-        effects=effects,
+        effects=shown,
         picture=picture,
         picture_base64=base64.b64encode(picture.encode()).decode(),
         changed_places=changed_places(release.answers.separating_sets if release.answers else {}),

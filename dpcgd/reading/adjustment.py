@@ -7,6 +7,7 @@ is known, and the delta method gives the error that it causes.
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from dpcgd.datasets.variable import PARTS
 from dpcgd.moments.interactions import NoisyTable
 from dpcgd.reading.second_moments import SecondMoments
 
-__all__ = ["UNKNOWN", "Adjusted", "regressed", "standardised"]
+__all__ = ["UNKNOWN", "Adjusted", "of_known", "regressed", "standardised"]
 
 MOST_NOISE = 0.5
 """The largest noise of the moments of causes, relative to these moments, for a regression."""
@@ -26,7 +27,7 @@ and the second times their departure from a Gaussian copula, up to all of it; in
 categories the third. Chosen on random networks (benchmarks/README.md)."""
 
 COPIED = 0.8
-"""Two numbers are missing together if their gaps explain this much of each other's variance."""
+"""Two entries are alike if they explain more than this share of each other's variance."""
 
 CLEAR = 5.0
 """A stratum is used if it holds more records than this, and more than this many deviations of their
@@ -34,6 +35,9 @@ noise."""
 
 CLEAR_OF_ZERO = 3.0
 """A ratio is formed if both means are more than this many of their deviations above zero."""
+
+LEAST_KNOWN = 0.01
+"""The least share of records in which two numbers are both known."""
 
 MOST_UNTOLD = 0.05
 """The largest share of the records that may lie in strata with too few records."""
@@ -135,7 +139,8 @@ def regressed(
     The coefficients solve A beta = b. To first order, noise E of A and e of b changes A^-1 b by
     A^-1 (e - E beta). The gains, A^-1 ends, turn this into a change of the means.
     """
-    rows, own = _told_apart(moments, causes), moments.rows[effect]
+    rows = [*dict.fromkeys(row for v in causes for row in moments.rows[v])]
+    own = moments.rows[effect]
     among, across, width = np.ix_(rows, rows), np.ix_(rows, own), ends.shape[1]
     a, noise_a = moments.values[among], moments.deviations[among] ** 2
     b, noise_b = moments.values[across] @ outcome, moments.deviations[across] ** 2 @ outcome**2
@@ -160,16 +165,40 @@ def _doubt(moments, cause, effect) -> float:
     return min(1.0, OF_NUMBERS + OF_BENT * float(moments.departures[cause, effect]))
 
 
-def _told_apart(moments, causes) -> list[int]:
-    """Rows of the causes' entries; numbers that are missing together share one such entry."""
-    rows: list[int] = []
-    for v in causes:
-        *others, last = moments.rows[v]
-        gaps = len(moments.vectors[v]) > PARTS and len(others) == 2
-        most = COPIED * moments.values[last, last] * np.diag(moments.values)[rows]
-        alike = gaps and (moments.values[last, rows] ** 2 > most).any()
-        rows += others if alike else moments.rows[v]
-    return rows
+def of_known(moments: SecondMoments) -> tuple[SecondMoments, np.ndarray]:
+    """Moments of the records in which both values are known, and the shares of these records.
+
+    Parameters
+    ----------
+    moments : SecondMoments
+        With mean scores in place of missing numbers.
+
+    Returns
+    -------
+    SecondMoments
+        Numbers that are missing together share the entry of the first one for that.
+    array of shape (D, D)
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    values, rows = moments.values, [[*own] for own in moments.rows]
+    known, scale, gaps = np.ones(len(values)), np.zeros(len(values)), np.full(len(values), -1)
+    shown = [row for own in rows for row in own]
+    for own, vectors in zip(rows, moments.vectors, strict=True):
+        if vectors.shape == (PARTS + 1, 3):
+            scores, gap = slice(own[0], own[0] + 2), own[0] + 2
+            scale[scores], gaps[scores] = 1 / np.ptp(vectors[:, 2]), gap
+            known[scores] = vectors[PARTS, 2] * scale[own[0]]
+            alike = values[gap, shown] ** 2 > COPIED * values[gap, gap] * np.diag(values)[shown]
+            own[2:] = [shown[alike.argmax()]] * len(own[2:])
+    if not scale.any():
+        return moments, np.broadcast_to(1.0, values.shape)
+    both = np.outer(known, known) + np.outer(scale, scale) * values[np.ix_(gaps, gaps)]
+    both = np.where(gaps[:, None] == gaps, known, both).clip(LEAST_KNOWN, 1.0)
+    parts = {name: getattr(moments, name) / both for name in ("values", "shortened", "deviations")}
+    return replace(moments, rows=rows, **parts), both
 
 
 def standardised(

@@ -87,11 +87,11 @@ class Effect:
     identified: bool
     adjusted_for: tuple[str, ...]
     adjustments: tuple[Adjustment, ...] = field(repr=False)
-    ratio: tuple[float, ...] | None
-    medians: tuple[float, ...] | None
-    robustness: float
-    robustness_of_interval: float
-    marked: str
+    ratio: tuple[float, ...] | None = None
+    medians: tuple[float, ...] | None = None
+    robustness: float = 0.0
+    robustness_of_interval: float = 0.0
+    marked: str = ""
 
 
 class Effects(tuple[Effect, ...]):
@@ -99,7 +99,7 @@ class Effects(tuple[Effect, ...]):
 
     def frame(self) -> pd.DataFrame:
         """A row for each effect, with the attributes of :class:`Effect` as columns."""
-        return pd.DataFrame([*self]).drop(columns="adjustments", errors="ignore")
+        return pd.DataFrame([*self], columns=[*Effect.__annotations__]).drop(columns="adjustments")
 
 
 def effects(
@@ -142,7 +142,8 @@ def effects(
     Buehlmann 2009). Each adjustment has a normal error, from sampling and from noise. In a graph in
     which the effect comes before the cause, the effect is zero. The interval is that of the
     mixture. Moments are adjusted by a linear regression on all entries of the parents, a whole
-    table by standardisation.
+    table by standardisation. Numbers are taken to be missing at random: their moments are those of
+    the records in which both values are known.
 
     Examples
     --------
@@ -156,8 +157,10 @@ def effects(
     measured = check_moments(release)
     graphs, names = graphs_of(measured, graph), [*measured.levels]
     arcs = [(names[a], names[b]) for a, b in np.argwhere(measured.graph.arcs)]
-    asked = [Question(measured, *pair) for pair in (arcs if pairs is None else pairs)]
-    answers = [reply(question, graphs) for question in asked]
+    asked = arcs if pairs is None else [*pairs]
+    if odd := [pair for pair in asked if isinstance(pair, str) or len(pair) != 2]:
+        raise ValueError(f"{odd[0]!r} is no pair; give a list of pairs, such as [('a', 'b')]")
+    answers = [reply(Question(measured, *pair), graphs) for pair in asked]
     return Effects(sorted(answers, key=lambda own: -own.probability) if pairs is None else answers)
 
 
@@ -178,11 +181,12 @@ def effect(
         As for :func:`effects`.
     cause, effect : str
     ends : (str, str) or (float, float), optional
-        Two levels of the cause; by default the first and the last. For a number two shares between
-        0 and 1, which stand for quantiles; by default the mean of its normal score and one
-        deviation above.
+        Two levels of the cause; by default the first and the last, apart from that of missing
+        values. For a number two shares between 0 and 1, which stand for quantiles; by default the
+        mean of its normal score and one deviation above.
     outcome : str, optional
-        The level of the effect whose share is estimated; by default the last.
+        The level of the effect whose share is estimated; by default the last, apart from that of
+        missing values.
 
     Returns
     -------
@@ -247,33 +251,22 @@ def reply(question: Question, graphs: Graphs) -> Effect:
     estimate, low, high = _over_graphs(shares, [way[1:3] for way in ways])
     identified = math.isfinite(estimate)
     first = next((own for own in answers if own is not UNKNOWN and identified), None)
-    ratio, medians, robustness = None, None, [0.0, 0.0]
+    more: dict[str, Any] = {}
     if first and question.outcomes:
-        low, high = max(low, -1.0), min(high, 1.0)
+        estimate, low, high = np.clip((estimate, low, high), -1.0, 1.0).tolist()
         logs = [own.log_ratio for own in answers]
-        ratio = None if None in logs else tuple(map(math.exp, _over_graphs(shares, logs)))
+        if None not in logs:
+            more["ratio"] = tuple(map(math.exp, _over_graphs(shares, logs)))
     elif first:
-        medians = question.medians(first.means[0], (first.difference, low, high))
+        more["medians"] = question.medians(first.means[0], (first.difference, low, high))
     if first:
-        sizes = first.difference, max(low, -high, 0.0)
-        robustness = [first.robustness(size, n) for size in sizes]
-    return Effect(
-        cause=question.cause,
-        effect=question.effect,
-        estimand=question.estimand,
-        estimate=estimate,
-        low=low,
-        high=high,
-        probability=min(before, 1.0),
-        identified=identified,
-        adjusted_for=ways[0].adjusted_for if ways else (),
-        adjustments=ways,
-        ratio=ratio,
-        medians=medians,
-        robustness=robustness[0],
-        robustness_of_interval=robustness[1],
-        marked=CURVED if first and question.departure > BENT else "",
-    )
+        more["robustness"] = first.robustness(first.difference, n)
+        more["robustness_of_interval"] = first.robustness(max(low, -high, 0.0), n)
+        more["marked"] = CURVED if question.departure > BENT else ""
+    words = question.cause, question.effect, question.estimand
+    numbers = estimate, low, high, min(before, 1.0)
+    likeliest = ways[0].adjusted_for if ways else ()
+    return Effect(*words, *numbers, identified, likeliest, ways, **more)
 
 
 def _over_graphs(shares, numbers) -> tuple[float, float, float]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
-from scipy.special import log_softmax, logsumexp, softmax
+from scipy.special import log_softmax, logsumexp, rel_entr, softmax
 
 from dpcgd.datasets.arguments import check_whole
 from dpcgd.datasets.bayesian_networks import Network
@@ -215,10 +215,9 @@ def fit_network(
 
 
 def _error(marginals, family, fit, known, strength) -> np.ndarray:
-    variance = fit.variance if known else np.full(fit.table.shape, LARGEST_VARIANCE)
-    if strength is not None:
-        variance = variance + strength * unreleased_variance(marginals, family, fit)
-    return np.sqrt(np.minimum(variance, LARGEST_VARIANCE))
+    variance = np.where(known, fit.variance, LARGEST_VARIANCE)
+    further = (strength or 0.0) * unreleased_variance(marginals, family, fit)
+    return np.sqrt(np.minimum(variance + further, LARGEST_VARIANCE))
 
 
 def _that_fit(marginals, names, child, parents) -> tuple[str, ...]:
@@ -227,8 +226,7 @@ def _that_fit(marginals, names, child, parents) -> tuple[str, ...]:
 
     def information(v) -> float:
         joint = pair_table(marginals, number(v), number(child))
-        independent = np.outer(joint.sum(axis=1), joint.sum(axis=0))
-        return float((joint * np.log(joint / independent)).sum())
+        return float(rel_entr(joint, np.outer(joint.sum(axis=1), joint.sum(axis=0))).sum())
 
     while math.prod(marginals.levels[number(v)] for v in (*kept, child)) > MOST_CELLS:
         kept.remove(min(kept, key=information))
@@ -300,9 +298,8 @@ def fit_family(
         return released_fit(marginals, family)
     if not has_few_terms(marginals, family):
         logs = proportional_fit(marginals, family)
-        table = softmax(logs, axis=-1)
-        variance = np.broadcast_to(LARGEST_VARIANCE, table.shape)
-        return FamilyFit(table, variance, np.exp(logsumexp(logs, axis=-1)))
+        variance = np.broadcast_to(LARGEST_VARIANCE, logs.shape)
+        return FamilyFit(softmax(logs, axis=-1), variance, np.exp(logsumexp(logs, axis=-1)))
     logs, columns, spread = max_entropy(marginals, family)
     table = np.exp(log_softmax(logs, axis=-1))
     table = np.maximum(table, 1 / marginals.n**2 / table.size)  # no probability is zero

@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from dpcgd.datasets.arguments import check_called
-from dpcgd.datasets.variable import PARTS, Parts
-from dpcgd.reading.adjustment import Adjusted, regressed, standardised
+from dpcgd.datasets.variable import PARTS, Parts, Variable
+from dpcgd.reading.adjustment import Adjusted, of_known, regressed, standardised
 from dpcgd.reading.release import MarginalRelease
 from dpcgd.reading.second_moments import LEAST, moments_of
 
@@ -47,15 +48,19 @@ class Question:
         self.release, self.cause, self.effect = release, cause, effect
         self.marginals: Any = release.marginals
         self.moments: Any = moments_of(release)
+        if self.moments:
+            work = partial(of_known, self.moments)
+            self.moments, self.known = self.marginals.worked_out(("known values",), work)
         self.x, self.y = names.index(cause), names.index(effect)
         self.levels, self.outcomes = release.levels[cause], release.levels[effect]
-        self.outcome = -1 if outcome is None else _place(effect, self.outcomes, outcome)
+        last = _first_and_last(release, effect)[1]
+        self.outcome = last if outcome is None else _place(effect, self.outcomes, outcome)
         self.ends = self._places(ends)
 
     def _places(self, ends) -> tuple:
         """The two values of the cause: numbers of levels, or normal scores."""
         if ends is None:
-            return (0, -1) if self.levels else (0.0, 1.0)
+            return _first_and_last(self.release, self.cause) if self.levels else (0.0, 1.0)
         if isinstance(ends, str) or len(ends) != 2:
             raise ValueError(f"ends are two values of {self.cause!r}, not {ends!r}")
         if self.levels:
@@ -93,20 +98,22 @@ class Question:
             shares, noise = self.marginals.table(y), self.marginals.moment(y).deviation
             start = shares[self.outcome]
             error = start * (1 - start) / self.marginals.n + noise**2
-            held = np.eye(len(shares))[self.outcome] - start
+            held = (np.arange(len(shares)) == self.outcome) - start
             outcome = np.linalg.lstsq(moments.vectors[y], held, rcond=None)[0]
         else:
             outcome = np.eye(1, len(moments.rows[y]))[0] / self.deviation(y)
         answer = regressed(moments, (x, *parents), y, cause, outcome)
         if answer is None:
             return None
+        first = [moments.rows[v][0] for v in (x, y, *parents)]
+        sampling = answer.sampling / self.known[np.ix_(first, first)].min()
         units = [moments.rows[v][0] for v, own in ((x, self.levels), (y, self.outcomes)) if not own]
         relative = moments.deviations[units, units] / moments.values[units, units]
         error = error + (relative**2).sum() / 2 * np.outer(answer.means, answer.means)
-        return Adjusted(answer.means + start, answer.sampling, answer.further + error)
+        return Adjusted(answer.means + start, sampling, answer.further + error)
 
     def deviation(self, v: int) -> float:
-        """Deviation of a number's score, as it was released."""
+        """Deviation of a number's score, over known values."""
         row = self.moments.rows[v][0]
         return math.sqrt(max(self.moments.values[row, row], LEAST))
 
@@ -130,6 +137,14 @@ class Question:
         shares = ndtr(start + np.array([0.0, *changes]))
         values = parts.values(np.interp(shares, below / below[-1], np.arange(PARTS)))
         return tuple((values[1:] - values[0]).tolist())
+
+
+def _first_and_last(release, name) -> tuple[int, int]:
+    """Positions of two levels; that of missing values counts only if there are not two others."""
+    levels, rule = release.levels[name], release.terms.rules.get(name)
+    missing = Variable.from_schema(name, rule).missing if rule else None
+    known = [place for place, level in enumerate(levels) if level != missing]
+    return (known[0], known[-1]) if len(known) > 1 else (0, len(levels) - 1)
 
 
 def _place(name, levels, level) -> int:

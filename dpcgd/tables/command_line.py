@@ -29,13 +29,22 @@ def share(text: str) -> float | str:
 
 def json_file(path: str) -> Any:
     """Background knowledge, from its file."""
-    return dpcgd.Knowledge(**import_module("dpcgd.datasets.schema").read_mapping(path, RULE))
+    said = import_module("dpcgd.datasets.schema").read_mapping(path, RULE)
+    if wrong := [key for key in said if key not in vars(dpcgd.Knowledge())]:
+        raise click.BadParameter(f"{path} has the key {wrong[0]!r}; {RULE}")
+    return dpcgd.Knowledge(**said)
+
+
+def mark(text: str) -> str:
+    """A separator; a tab may be typed as a backslash and a t."""
+    return text.replace(r"\t", "\t")
 
 
 OPTIONS: dict[str, tuple[Any, str]] = {
     "account": (click.Path(), "File of the account that pays; it is made if it is not there."),
     "aim": (click.Choice(["edges", "effects"]), "What the release is for."),
     "allow_delta": (bool, "Let delta be 1/n or more."),
+    "between": ((str, str), "Two variables, with --points or --correlation.  [any two]"),
     "budget": (float, "Epsilon of the whole account, if it has to be made.  [epsilon]"),
     "columns": (click.Choice(["schema"]), "Leave out every column that the schema does not name."),
     "correlation": (float, "Say which epsilon finds a correlation of this size."),
@@ -53,19 +62,19 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "report": (click.Path(), "Report for a reviewer, .html or .md, to write."),
     "rows_per_person": (int, "Rows that one person may have, a public bound.  [1]"),
     "runs": (int, "Random networks.  [5]"),
-    "separator": (str, "Mark between the columns of a CSV file.  [,]"),
+    "separator": (mark, "Mark between the columns of a CSV file.  [,]"),
     "system": (click.Choice(SYSTEMS), f"Which system runs.  [{SYSTEMS[0]}]"),
     "thousands": (str, "Mark between thousands in a CSV file."),
 }
 """Type and help of each option; an option is a flag if its type is bool."""
 
-ARGUMENT = re.compile(rf"\b({'|'.join(OPTIONS)})=\[?('[^']*'|\w+)\]?")
+ARGUMENT = re.compile(rf"\b({'|'.join(OPTIONS)})=[\[(]?('[^']*'(?:, '[^']*')?|\w+)[\])]?")
 """A pattern for an argument of the package in a message."""
 
 
 def as_typed(argument: re.Match) -> str:
     """The argument as an option of the command line."""
-    value = "" if argument[2] == "True" else f" {argument[2]}"
+    value = "" if argument[2] == "True" else " " + argument[2].replace("', '", "' '")
     return f"--{argument[1].replace('_', '-')}{value}"
 
 
@@ -147,12 +156,13 @@ def command(*names: str) -> Callable:
     return main.command(params=[*map(parameter, names)])
 
 
-def show(text: Any, out: str | None) -> None:
-    """Write a text to a file, or print it."""
+def show(text: Any, out: str | None, *read: str) -> None:
+    """Write a text to a file that is none of those that were read, or print it."""
     if out is None:
         click.echo(str(text))
     else:
-        import_module("dpcgd.privacy.sealed_file").write_whole(out, f"{text}\n")
+        import_module("dpcgd.graphs.receipt").check_replaceable(out, str(text), read)
+        import_module("dpcgd.privacy.sealed_file").write_whole(out, f"{str(text).rstrip()}\n")
 
 
 @command("CODEBOOK", "not_private", "ignore", "out")
@@ -169,17 +179,20 @@ def schema(codebook: str, not_private: bool, ignore: tuple[str, ...], out: str |
         draft = dpcgd.draft_schema_from_data_not_private(frame, ignore=ignore)
     else:
         draft = dpcgd.Schema.of(codebook).to_dict()
-    show(json.dumps(draft, indent=1), out)
+    show(json.dumps(draft, indent=1), out, codebook)
 
 
-@command("SCHEMA", "N", "epsilon", "points", "correlation", "delta", "rows_per_person", "out")
+SIZE = ("points", "correlation", "between")
+
+
+@command("SCHEMA", "N", "epsilon", *SIZE, "delta", "rows_per_person", "out")
 def plan(schema: str, n: int, out: str | None, **asked: Any) -> None:
     """Say what a run on N records could find; takes no data, costs nothing.
 
     With --points or --correlation in place of --epsilon, say which epsilon finds that.
     """
     planner = dpcgd.epsilon_for if asked["epsilon"] is None else dpcgd.plan
-    show(planner(schema, n, **given(asked)), out)
+    show(planner(schema, n, **given(asked)), out, schema)
 
 
 @command("SCHEMA", "N", "epsilon!", "delta", "rows_per_person", "runs", "system", "out")
@@ -187,7 +200,7 @@ def rehearse(schema: str, n: int, system: str | None, out: str | None, **asked: 
     """Run a system on N records of random networks like SCHEMA; takes no data, costs nothing."""
     rng = import_module("numpy").random.default_rng()
     asked |= {"rng": rng, "system": getattr(dpcgd, system or SYSTEMS[0])}
-    show(dpcgd.rehearse(schema, n, **given(asked)), out)
+    show(dpcgd.rehearse(schema, n, **given(asked)), out, schema)
 
 
 FORMAT: tuple[str, ...] = ("separator", "encoding", "decimal", "thousands", "ignore", "columns")
@@ -210,6 +223,8 @@ def release(table: str, schema: str, system: str | None, **asked: Any) -> int:
     """  # noqa: D301
     data = partial(dpcgd.read_table, table, schema, **given(asked, *FORMAT))
     terms = given(asked, "epsilon", "account", "out", "rows_per_person", *TERMS)
+    if page := asked["report"]:
+        import_module("dpcgd.graphs.receipt").check_replaceable(page, "", (table, schema))
     kept = dpcgd.release_once(data, schema, system=getattr(dpcgd, system or SYSTEMS[0]), **terms)
     for line in kept.lines:
         click.echo(f"dpcgd: {line}", err=True)
@@ -224,7 +239,8 @@ def read(receipt: str, out: str | None, **asked: Any) -> None:
     --out writes the graph with its probabilities, as .csv, .dagitty, .dot, .gml or .svg.
     """
     released = dpcgd.read_release(receipt)
-    graph = dpcgd.read(released, **given(asked)) if given(asked) else released.graph
+    shown = dpcgd.reread(released, **given(asked)) if given(asked) else released
+    graph = shown.graph
     if out is not None:
         forms = {
             ".csv": lambda: graph.to_frame().to_csv(index=False),
@@ -233,8 +249,8 @@ def read(receipt: str, out: str | None, **asked: Any) -> None:
         }
         if (ending := Path(out).suffix) not in forms:
             raise ValueError(f"a graph ends in {', '.join(forms)}, not in {ending!r}")
-        show(forms[ending](), out)
-    click.echo(f"{released}\n{graph}")
+        show(forms[ending](), out, receipt)
+    click.echo(f"{shown}\n{graph}")
 
 
 SHOWN = ["cause", "effect", "estimate", "low", "high", "probability", "marked", "estimand"]
@@ -247,7 +263,8 @@ def effects(receipt: str, out: str | None) -> None:
     --out writes them as CSV, with ratios, medians and how strong a hidden cause would have to be.
     """
     frame = dpcgd.effects(dpcgd.read_release(receipt)).frame()
-    show(frame.to_csv(index=False) if out else frame[SHOWN].round(3).to_string(index=False), out)
+    shown = frame[SHOWN].round(3).to_string(index=False) if len(frame) else "no edge, so no effect"
+    show(frame.to_csv(index=False) if out else shown, out, receipt)
 
 
 @command("FILES")

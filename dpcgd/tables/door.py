@@ -8,16 +8,17 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from math import isclose
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dpcgd.datasets.arguments import check_file
+from dpcgd.datasets.arguments import check_file, is_real
 from dpcgd.datasets.columns import check_rows_per_person
 from dpcgd.datasets.counts import Counts
-from dpcgd.datasets.csv_files import read_csv
+from dpcgd.datasets.csv_files import read_csv, read_texts
 from dpcgd.datasets.parquet_files import read_parquet
 from dpcgd.datasets.schema import Schema
 from dpcgd.graphs.receipt import content_of
@@ -30,13 +31,17 @@ from dpcgd.privacy.sealed_file import check_room, check_target, sealed
 from dpcgd.reading.effects import effects
 from dpcgd.reading.release import MarginalRelease, read_release
 from dpcgd.tables.check_receipt import check_receipt
-from dpcgd.tables.private_graph import private_graph
-from dpcgd.tables.public_facts import check_run
+from dpcgd.tables.private_graph import private_graph, system_for
+from dpcgd.tables.public_facts import PublicFacts, check_run
 
 __all__ = ["Kept", "check_files", "read_frame", "read_table", "release_once"]
 
 SIGNALS = {signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}
 """Signals that end a program; they wait until a receipt is written. Windows has two of them."""
+
+DEFAULTS: dict[str, Any] = {"rows_per_person": 1, "knowledge": None, "precision": None}
+COMPARED = ("schema", "system", "epsilon", "delta", "aim", *DEFAULTS)
+"""What has to be as it was when a release is asked for once more, and some of its defaults."""
 
 
 class Kept(NamedTuple):
@@ -128,14 +133,13 @@ def read_frame(
     ----------
     path : path
     columns : list of str, optional
-        Columns to read, as text; all by default.
+        Columns to read; all by default. Those of a CSV file are text.
     separator, encoding : str, optional
         Format of a CSV file.
     """
     if _is_parquet(path):
         return pd.read_parquet(path, columns=columns)
-    kind = None if columns is None else str
-    return pd.read_csv(path, usecols=columns, dtype=kind, sep=separator, encoding=encoding)
+    return read_texts(path, columns, separator, encoding)
 
 
 def release_once(
@@ -152,7 +156,8 @@ def release_once(
 ) -> Kept:
     """Release a table once: the account is written first, then the receipt, then the report.
 
-    If the receipt exists already, it is read, and nothing is spent.
+    If the receipt exists already, it is read, and nothing is spent; table and account are not
+    compared with it.
 
     Parameters
     ----------
@@ -182,7 +187,8 @@ def release_once(
     ------
     ValueError, BudgetSpent, ImportError
         If anything can be refused; then nothing is spent and nothing is written. Also if the
-        receipt is of another schema or epsilon.
+        receipt is of another schema, system, epsilon, delta, rows per person, knowledge, precision
+        or aim.
 
     Privacy
     -------
@@ -215,7 +221,7 @@ def release_once(
     if len({*named}) < len(named):
         raise ValueError("account, out and report are one file; give each its own name")
     if out.exists():
-        kept = Kept(_earlier(out, schema, epsilon), out, spent=False)
+        kept = Kept(_earlier(out, schema, system, epsilon=epsilon, **settings), out, spent=False)
     else:
         data = table() if callable(table) else table
         settings["epsilon"] = epsilon
@@ -223,21 +229,30 @@ def release_once(
     if report is not None:
         try:
             measured = isinstance(kept.release, MarginalRelease)
-            kept.release.report(report, effects=effects(kept.release) if measured else ())
+            kept.release.report(report, effects=partial(effects, kept.release) if measured else ())
         except Exception as error:  # whatever the error, the release exists
             problem = f"there is a receipt and no report: {error}; the same call tries again"
             kept = kept._replace(problems=(*kept.problems, problem))
     return kept
 
 
-def _earlier(out: Path, schema: Schema, epsilon: float) -> Release:
-    """The release in an existing receipt, if it has this schema and epsilon."""
+def _earlier(out: Path, schema: Schema, system: Callable, **asked: Any) -> Release:
+    """The release in an existing receipt, if it has this schema, system and settings."""
     release = read_release(out)
-    promised = (release.ledger.budget or release.ledger.spent).epsilon
-    is_same = dict(release.terms.domain) == domain_of(schema.levels)
-    if not (is_same and isclose(promised, epsilon, rel_tol=1e-9)):
-        other = f"of {'this' if is_same else 'another'} schema at epsilon = {promised:g}"
-        raise ValueError(f"{out} holds a release {other}; give this one another out")
+    terms, promised = release.terms, release.ledger.budget or release.ledger.spent
+    if system is private_graph:
+        system = system_for(PublicFacts(schema, terms.n))
+    was = {**DEFAULTS, **terms.settings, "schema": dict(terms.domain), "system": terms.system}
+    was |= {"epsilon": promised.epsilon, "delta": promised.delta}
+    was["rows_per_person"] = terms.rows_per_person
+    known = {name: value for name, value in asked.items() if value is not None}
+    now = {**DEFAULTS, "aim": "edges", **known, "schema": domain_of(schema.levels)}
+    if system.__module__.startswith("dpcgd."):  # another one may call any of ours
+        now["system"] = system.__name__
+    for name in [name for name in COMPARED if name in was and name in now]:
+        old, new = was[name], now[name]
+        if not (isclose(old, new, rel_tol=1e-9) if is_real(old) and is_real(new) else old == new):
+            raise ValueError(f"{out} holds a release of another {name}; give this one another out")
     return release
 
 

@@ -295,8 +295,8 @@ class Plan:
     def _detection(self, *shares: Shares) -> Detection:
         groups = tuple(map(_together, shares))
         wider = [math.sqrt(len(own) / len(few)) for own, few in zip(shares, groups, strict=True)]
-        pairs = combinations(zip(shares, wider, strict=True), 2)
-        widest = max(self._pair_deviation(x, y) * a * b for (x, a), (y, b) in pairs)
+        pairs = combinations([s for s in zip(shares, wider, strict=True) if len(s[0]) > 1], 2)
+        widest = max((self._pair_deviation(x, y) * a * b for (x, a), (y, b) in pairs), default=0.0)
         *_, alpha, effect, share = self.rules
         n = self.n
         if self._reads:  # what only more records would show is no edge to the model

@@ -184,7 +184,9 @@ def test_a_mark_holds_for_whole_levels_and_codes_too(tmp_path):
 
 
 UNFIT = [
-    ("2,5", {}, "'2,5' is no number with a decimal point; pass decimal= or thousands="),
+    ("2,5", {}, "'2,5' is no number in this notation; pass decimal=','"),
+    ("1,234.50", {}, "pass thousands=','"),
+    ("NA", {}, r'"missing": \["unknown", "NA"\]'),
     ("2.5", {"decimal": ","}, "'2.5' is no number"),
     ("20.00", {"thousands": "."}, "'20.00' is no number"),
     ("1_000", {"thousands": ","}, "'1_000' is no number"),

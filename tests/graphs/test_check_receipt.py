@@ -82,7 +82,7 @@ def test_a_receipt_as_it_was_written_is_accepted(name, edited):
 
 def test_versions_are_those_that_ran_and_not_those_that_read(edited):
     path = edited("tests", lambda c: c["made_by"]["versions"].update(numpy="1.0"))
-    dpcgd.read_release(path).save(path)
+    dpcgd.read_release(path).save(path := path.with_name("saved.json"))
     content = json.loads(path.read_text())
     assert content["made_by"]["versions"]["numpy"] == "1.0"
     assert content["noise_source"] == "numpy 1.0, a seed"

@@ -91,6 +91,9 @@ def test_a_report_has_a_section_on_effects_if_there_are_some(ending, tmp_path):
         shown = f"{own.estimate:.3g}" if own.identified else "not identified"
         assert shown in page.replace("\\", "")
         assert html.escape(own.estimand) in page or ending == "md"
+    assert "lack of memory" in release.report(effects=lambda: bytearray(2**62))
+    bent = [replace(own, marked="it is bent") for own in found]
+    assert release.report(tmp_path / f"report.{ending}", effects=bent).count("it is bent") == 1
 
 
 def test_a_graph_of_a_search_has_the_probabilities_of_its_moments_beside_it():

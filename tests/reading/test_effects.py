@@ -1,5 +1,6 @@
 import itertools
 import math
+import tracemalloc
 from dataclasses import replace
 
 import networkx as nx
@@ -9,7 +10,7 @@ import pytest
 from exact_pairs import marginals_of
 from known_tables import records
 from numpy.random import default_rng
-from people import read_back, refused
+from people import drawn, read_back, refused
 from scipy.stats import norm
 
 import dpcgd
@@ -21,6 +22,8 @@ from dpcgd.moments.interactions import NoisyTable, exactly
 from dpcgd.reading.adjustment import regressed, spread_of, standardised
 from dpcgd.reading.effects import graphs_of, interval
 from dpcgd.reading.second_moments import SecondMoments, unshortened
+
+GAPPY = {"range": (-20.0, 20.0), "outside": "clip", "missing": "unknown"}
 
 
 def released_as(data, marginals):
@@ -119,6 +122,7 @@ def test_a_category_and_a_number():
     slope = np.polyfit((number - number.mean()) / number.std(), answer, 1)[0]
     assert scored.low < slope < scored.high
     assert effect(release, "number", "answer", outcome="no", graph=graph).high < 0
+    assert effect(release, "number", "answer", ends=(1e-3, 0.999), graph=graph).estimate == 1
 
 
 def moments_of_records(rng, size=5, n=2000):
@@ -236,6 +240,7 @@ def test_effects_are_a_table():
     release = private_graph(data, epsilon=1.0, rng=default_rng(15))
     found = effects(release)
     assert len(found.frame()) == len(found) == int(release.graph.arcs.sum())
+    assert [*effects(release, []).frame()] == [*found.frame()]
     assert {"cause", "effect", "estimate", "low", "high", "probability"} <= set(found.frame())
     for own in found:
         assert own.probability <= sum(way.share for way in own.adjustments) + 1e-9 <= 1 + 1e-6
@@ -247,6 +252,7 @@ CANNOT_BE_ASKED = [
     (lambda release: effect(release, "Smoker", "Cancer", ends=("no", "yes")), "take one of"),
     (lambda release: effect(release, "Smoker", "Cancer", ends=("True",)), "two values"),
     (lambda release: effect(release, "Smoker", "Cancer", outcome="none"), "take one of"),
+    (lambda release: effects(release, ("Smoker", "Cancer")), "list of pairs"),
     (lambda release: effects(release, graph=nx.DiGraph([("a", "b")])), "without cycles"),
 ]
 
@@ -263,8 +269,7 @@ def test_a_release_that_was_read_back_has_the_same_effects(tmp_path, n):
     x, more, z = default_rng(28).normal(size=(3, n))
     values = np.column_stack([x, x + more, z])
     values[: n // 60, 1] = np.nan
-    rule = {"range": (-20.0, 20.0), "outside": "clip", "missing": "unknown"}
-    data = Dataset.from_pandas(pd.DataFrame(values, columns=[*"xyz"]), dict.fromkeys("xyz", rule))
+    data = Dataset.from_pandas(pd.DataFrame(values, columns=[*"xyz"]), dict.fromkeys("xyz", GAPPY))
     release = private_graph(data, epsilon=1.0, rng=default_rng(29))
     asked = [("x", "y"), ("y", "z")]
     both = read_back(release, tmp_path / "receipt.json"), release
@@ -272,16 +277,33 @@ def test_a_release_that_was_read_back_has_the_same_effects(tmp_path, n):
     assert effect(release, "x", "y").high > 0.5
 
 
-def test_numbers_that_are_missing_together_are_adjusted_for():
+@pytest.mark.parametrize("gaps", ["abcdx", "ax", "x", "y"])
+@pytest.mark.parametrize("records", [800, 12_000])
+def test_numbers_that_are_missing_together_are_adjusted_for(gaps, records):
     table = pd.DataFrame(default_rng(31).normal(size=(40_000, 6)), columns=[*"abcdxy"])
     table.x += table.a
     table.y += table.x + table.a
-    table.loc[:800, [*"abcdx"]] = np.nan
-    rule = {"range": (-20.0, 20.0), "outside": "clip", "missing": "unknown"}
-    data = Dataset.from_pandas(table, dict.fromkeys(table, rule))
+    table.loc[:records, [*gaps]] = np.nan
+    data = Dataset.from_pandas(table, dict.fromkeys(table, GAPPY))
     release = private_graph(data, epsilon=1.0, rng=default_rng(32))
     arcs = nx.DiGraph([("x", "y"), *((cause, "x") for cause in "abcd"), ("a", "y")])
     assert effect(release, "x", "y", graph=arcs).estimate == pytest.approx(1 / 3**0.5, abs=0.05)
+
+
+def test_the_level_of_missing_values_is_taken_if_there_are_not_two_others():
+    rules = {"x": {"levels": [*"ab"], "missing": "c"}, "y": {"levels": ["d"], "missing": "e"}}
+    table = pd.DataFrame([["a", "d"], ["b", None], [None, None]] * 99, columns=[*"xy"])
+    release = private_graph(Dataset.from_pandas(table, rules), epsilon=1.0, rng=default_rng(33))
+    assert "y = e, if x is set from a to b" in effect(release, "x", "y").estimand
+    assert "x = b, if y is set from d to e" in effect(release, "y", "x").estimand
+
+
+def test_many_levels_need_no_square_array():
+    release = private_graph(drawn(default_rng(3), [800] * 2, 3000), epsilon=1, rng=default_rng(4))
+    tracemalloc.start()
+    effect(release, "v0", "v1")
+    assert tracemalloc.get_traced_memory()[1] < 4 * 800**2
+    tracemalloc.stop()
 
 
 def test_quantiles_of_a_number_are_shares():

@@ -32,6 +32,7 @@ WRITTEN = {
     "other.json": {**SCHEMA, "cough": ["no", "yes", "often"]},
     "unknown.json": {"tiers": [["smoke"], ["lung"]]},
     "no_key.json": {"tier": [["smoke"]]},
+    "apart.json": {"without_causes": [*SCHEMA]},
     "cycle.json": {"required": [["smoke", "cough"], ["cough", "smoke"]]},
 }
 TEXTS = {
@@ -39,6 +40,8 @@ TEXTS = {
     "ragged.csv": f"smoke,cough,age,id\n{ROW}\nyes,no\n",
     "gap.csv": f"smoke,cough,age,id\n{ROW}\nyes,,20,b\n",
     "marks.csv": f"smoke;cough;age;id\n{ROW.replace(',', ';')}\n",
+    "tabs.csv": f"smoke\tcough\tage\tid\n{ROW.replace(',', chr(9))}\n",
+    "texts.csv": "flag,code,land\ntrue,01,NA\nfalse,02,DE\n",
     "fake.parquet": "PAR1 and no more",
     "syntax.json": '{"smoke": ["no", "yes"]',
     "named_twice.json": '{"smoke": ["no", "yes"], "smoke": ["no", "yes"]}',
@@ -125,6 +128,8 @@ OF_OPTIONS = {
     "release people.csv schema.json": (f"--ignore id {PAYS}", "--epsilon 1 --out new_release.json"),
     "release people.csv other.json": ("--epsilon 1 --account spent.json --out done.json",),
     "schema": ("no_levels.json", "nowhere.csv --not-private"),
+    "schema schema.json --out": ("schema.json", "spent.json"),
+    "effects done.json --out": ("done.json", "spent.json", "people.csv"),
     "plan schema.json": ("many --epsilon 1", "0 --epsilon 1", "400", "400 --points 500"),
     "plan schema.json 400 --epsilon 1": ("--points 5", "--out nowhere/plan.txt"),
     "read": ("nowhere.json", "spent.json", "search.json --precision 0.9"),
@@ -151,6 +156,8 @@ def test_what_is_refused_is_one_line_and_leaves_no_trace(folder, line):
 CURES = [
     (WHOLE, "--columns 'schema', or pass --ignore 'id'"),
     (f"release marks.csv schema.json --epsilon 1 {PAYS}", "pass --separator ';'"),
+    (f"release tabs.csv schema.json --epsilon 1 {PAYS} --separator '\\t'", "pass --ignore 'id'"),
+    (f"{GOOD} --knowledge no_key.json", '"cough"]]}; see dpcgd release --help'),
     (f"{GOOD} --delta 0.01", "set --allow-delta"),
     ("plan schema.json", "see dpcgd plan --help"),
 ]
@@ -210,13 +217,17 @@ def test_a_schema_is_spelled_out_or_drafted_off_the_data(folder):
     for name in ("people.csv --ignore id", "people.parquet"):
         off = json.loads(run(folder, f"schema {name} --not-private").stdout)
         assert (off["smoke"]["levels"], off["age"]["range"]) == (["no", "yes"], [15, 79])
+    assert {"true", "01", "NA"} <= {
+        *run(folder, "schema texts.csv --not-private").stdout.split('"')
+    }
 
 
 @pytest.mark.parametrize("ending", ["csv", "dagitty", "dot", "gml", "svg"])
 def test_a_release_is_read_and_its_graph_written(folder, tmp_path, ending):
     done = run(folder, f"read done.json --precision 0.99 --out {tmp_path}/graph.{ending}")
     assert done.exit_code == 0
-    assert str(dpcgd.read(dpcgd.read_release(folder / "done.json"), precision=0.99)) in done.stdout
+    shown = dpcgd.reread(dpcgd.read_release(folder / "done.json"), precision=0.99)
+    assert done.stdout == f"{shown}\n{shown.graph}\n"
     assert "smoke" in (tmp_path / f"graph.{ending}").read_text()
 
 
@@ -240,6 +251,14 @@ def test_effects_are_those_of_the_package(folder, tmp_path):
     written = pd.read_csv(tmp_path / "effects.csv")
     assert written.cause.tolist() == frame.cause.tolist()
     assert written.estimate.tolist() == pytest.approx(frame.estimate.tolist(), nan_ok=True)
+
+
+def test_without_an_edge_there_is_no_effect(folder, tmp_path):
+    paths = f"--account {tmp_path}/a --out {tmp_path}/r"
+    run(folder, f"release people.parquet schema.json --epsilon 1 --knowledge apart.json {paths}")
+    assert run(folder, f"effects {tmp_path}/r").stdout == "no edge, so no effect\n"
+    run(folder, f"effects {tmp_path}/r --out {tmp_path}/effects.csv")
+    assert pd.read_csv(tmp_path / "effects.csv").columns[0] == "cause"
 
 
 @pytest.mark.parametrize("name", ["", *main.commands])

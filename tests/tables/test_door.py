@@ -61,6 +61,18 @@ def test_a_second_call_reads_and_neither_table_nor_account_is_touched(tmp_path):
     assert (tmp_path / "report.md").exists()
 
 
+OTHER = {"aim": "effects", "precision": 0.9, "delta": 1e-7, "rows_per_person": 2, "epsilon": 0.5}
+OTHER |= {"knowledge": dpcgd.Knowledge(tiers=[["smoke"]]), "system": dpcgd.table_pc}
+
+
+def test_a_receipt_of_other_settings_is_refused_and_none_is_overwritten(tmp_path):
+    kept = once(tmp_path, system=dpcgd.graph_from_moments)
+    for name, other in OTHER.items():
+        asked = {"system": dpcgd.graph_from_moments, name: other}
+        refused(f"another {name}; give", once, tmp_path, **asked)
+    refused("another path", dpcgd.reread(kept.release, precision=0.9).save, kept.path)
+
+
 def overtaken_by(another):
     """A system that lets another run go first, once its own epsilon is reserved."""
 

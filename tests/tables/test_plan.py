@@ -301,3 +301,11 @@ def test_a_plan_warns_where_the_edge_model_was_trained_on_nothing_alike():
     assert "30 records and more" in planned.caution
     assert planned.caution in repr(planned)
     assert plan_of(SIX, 50_000, epsilon=1.0).caution == ""
+
+
+def test_a_variable_of_one_level_neither_warns_nor_changes_another_pair():
+    with warnings.catch_warnings(action="error"):
+        frame = plan_of(
+            {"one": ["x"], "b": BIT, "c": {"range": [0, 9]}}, 3000, epsilon=1.0
+        ).to_frame()
+    assert frame.partial_correlation.isna().tolist() == [True, True, False]
