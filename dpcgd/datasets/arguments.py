@@ -11,23 +11,9 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-__all__ = [
-    "GZIP",
-    "UTF_16",
-    "check_array",
-    "check_called",
-    "check_file",
-    "check_generator",
-    "check_handled",
-    "check_known",
-    "check_once",
-    "check_whole",
-    "data_folder",
-    "first_bytes",
-    "is_real",
-    "is_whole",
-    "refuses_weights",
-]
+__all__ = ["GZIP", "UTF_16", "check_array", "check_called", "check_file", "check_generator"]
+__all__ += ["check_handled", "check_known", "check_once", "check_whole", "data_folder"]
+__all__ += ["first_bytes", "is_real", "is_whole", "refuses_weights"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

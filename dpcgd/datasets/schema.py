@@ -13,12 +13,8 @@ from dpcgd.datasets.arguments import check_file, check_known, check_once, check_
 from dpcgd.datasets.columns import FRAME, as_table, check_columns
 from dpcgd.datasets.variable import POINT, REFUSE, Variable, check_range, check_variables, text_of
 
-__all__ = [
-    "Schema",
-    "draft_schema",
-    "draft_schema_from_data_not_private",
-    "draft_schema_from_public_table",
-]
+__all__ = ["Schema", "draft_schema", "draft_schema_from_data_not_private"]
+__all__ += ["draft_schema_from_public_table"]
 
 MOST_LEVELS = 20
 """A column of text with more different values than this does not count as a category."""

@@ -18,16 +18,8 @@ import numpy as np
 
 from dpcgd.datasets.arguments import check_handled, check_once, is_real, is_whole
 
-__all__ = [
-    "REFUSE",
-    "Numerals",
-    "Parts",
-    "Variable",
-    "as_list",
-    "check_levels",
-    "number_text",
-    "text_of",
-]
+__all__ = ["REFUSE", "Numerals", "Parts", "Variable", "as_list", "check_levels", "number_text"]
+__all__ += ["text_of"]
 
 REFUSE = "refuse"
 """The rule by which a missing value, or a value outside the edges, refuses the table."""

@@ -23,24 +23,10 @@ from dpcgd.privacy.filters import Account
 from dpcgd.privacy.mechanisms import gaussian_for_rho, laplace
 from dpcgd.privacy.noise import Noise
 
-__all__ = [
-    "Marginals",
-    "MeasuredMarginals",
-    "Measurement",
-    "Moment",
-    "NoisyTable",
-    "Subset",
-    "contrasts",
-    "covariance_of_contrasts",
-    "exactly",
-    "interaction_of",
-    "interaction_sensitivity",
-    "least_variance",
-    "measure_table",
-    "paid",
-    "pairs_sensitivity",
-    "subsets_of",
-]
+__all__ = ["Marginals", "MeasuredMarginals", "Measurement", "Moment", "NoisyTable", "Subset"]
+__all__ += ["contrasts", "covariance_of_contrasts", "exactly", "interaction_of"]
+__all__ += ["interaction_sensitivity", "least_variance", "measure_table", "paid"]
+__all__ += ["pairs_sensitivity", "subsets_of"]
 
 LARGEST = 1e100
 """The largest moment or deviation, so that its powers are finite numbers."""

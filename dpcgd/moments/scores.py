@@ -18,16 +18,8 @@ from dpcgd.datasets.variable import PARTS, Parts
 from dpcgd.moments.entries import ENTRIES, Entries, category_columns, scores_of, uncorrelated_square
 from dpcgd.moments.interactions import Marginals, Measurement, Moment, contrasts
 
-__all__ = [
-    "DEPTH",
-    "Histogram",
-    "Singles",
-    "look_sensitivity",
-    "measure_singles",
-    "nearest_shares",
-    "number_vectors",
-    "share_of_look",
-]
+__all__ = ["DEPTH", "Histogram", "Singles", "look_sensitivity", "measure_singles"]
+__all__ += ["nearest_shares", "number_vectors", "share_of_look"]
 
 DEPTH = PARTS.bit_length() - 1
 """Number of halvings from a whole range to one part."""

@@ -20,19 +20,8 @@ from scipy.special import expit, logit
 from dpcgd.moments.clipped_moments import Blocks, blocks_of
 from dpcgd.moments.interactions import Marginals, NoisyTable, contrasts
 
-__all__ = [
-    "Columns",
-    "PRIOR",
-    "LocalEvidence",
-    "candidates",
-    "columns_of",
-    "dependence",
-    "interplay",
-    "least_noise",
-    "log_odds",
-    "pair_features",
-    "second_features",
-]
+__all__ = ["Columns", "PRIOR", "LocalEvidence", "candidates", "columns_of", "dependence"]
+__all__ += ["interplay", "least_noise", "log_odds", "pair_features", "second_features"]
 
 Columns = dict[str, np.ndarray]
 """Features of pairs or triples by name, in single precision: a row for each pair or triple."""

@@ -25,15 +25,8 @@ from dpcgd.reading.likely_graphs import met_graphs
 from dpcgd.reading.orientation import arrow_confidence, pointed
 from dpcgd.reading.pair_features import PRIOR, dependence, interplay, least_noise
 
-__all__ = [
-    "MarginalRelease",
-    "WeighedGraphs",
-    "read",
-    "read_moments",
-    "read_release",
-    "reread",
-    "weigh_graphs",
-]
+__all__ = ["MarginalRelease", "WeighedGraphs", "read", "read_moments", "read_release", "reread"]
+__all__ += ["weigh_graphs"]
 
 Reading = Literal["edges", "whole graphs", "likeliest graph"]
 """A kind of reading: edges one by one, or the posterior over whole graphs."""
