@@ -1,7 +1,7 @@
 """The release of a run, the same for all systems."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from itertools import combinations
 from typing import Any
