@@ -134,10 +134,10 @@ def read(
         Knowledge in place of that of the run.
     reading : {"edges", "whole graphs", "likeliest graph"}
         "edges" weighs each pair by the edge model and each arrow by its triples, for a whole table
-        both by likely graphs, too. The others need a whole table, and use the posterior over graphs
-        alone: "whole graphs" gives each edge and arrow the share of the graphs that have it,
-        "likeliest graph" draws the graph of largest posterior. Both use graphs of two random walks,
-        which may miss a likelier one.
+        both by likely graphs, too, and draws the arrows of these. The others need a whole table,
+        and use the posterior over graphs alone: "whole graphs" gives each edge and arrow the share
+        of the graphs that have it, "likeliest graph" draws the graph of largest posterior. Both use
+        graphs of two random walks, which may miss a likelier one.
 
     Returns
     -------
@@ -264,13 +264,12 @@ def read_moments(
     joined = reader.most_likely_edges(likely, precision)
     directed = joined & (likely >= FAINT)
     missed = likely[~directed].sum() / likely.sum() if directed.any() else 0.0
-    shares = whole.shares if whole else np.zeros(likely.shape)
-    if reading == EDGES:
-        by_triples = arrow_confidence(marginals, directed, forbidden, missed)
-        shares = (by_triples + shares) / 2 if whole else by_triples
+    shares = whole.shares if whole else arrow_confidence(marginals, directed, forbidden, missed)
     arcs = pointed(shares, joined, forbidden)
     if whole and reading == LIKELIEST:
         arcs = whole.likeliest
+    if whole and reading == EDGES:  # likely graphs point well, and are too sure of it
+        shares = (shares + arrow_confidence(marginals, directed, forbidden, missed)) / 2
     arrows = shares * likely
     pairs = combinations(range(len(names)), 2)
     edges = {frozenset((names[x], names[y])): likely[x, y] for x, y in pairs}
