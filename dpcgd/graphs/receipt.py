@@ -50,6 +50,8 @@ def read_receipt(path: str | os.PathLike) -> dict[str, Any]:
 def check_replaceable(path: str | os.PathLike, text: str, read: Iterable[str] = ()) -> None:
     """Refuse to replace a receipt, an account, a table with other columns, or a file in use.
 
+    A receipt of an experiment with seeded noise may be replaced.
+
     Parameters
     ----------
     path : path
@@ -65,9 +67,13 @@ def check_replaceable(path: str | os.PathLike, text: str, read: Iterable[str] = 
     """
     path, new = check_target(path), text.encode()
     held = path.read_bytes() if path.exists() else b""
-    is_sealed = b'"format": "dpcgd ' in held[:99] and held != new
+    is_sealed = b'"format": "dpcgd ' in held[:99] and b'"noise": "seeded"' not in held
     is_other = path.suffix in (".csv", ".parquet") and held.split()[:1] not in ([], new.split()[:1])
-    if is_sealed or is_other or os.path.realpath(path) in map(os.path.realpath, read):
+    if (
+        (is_sealed and held != new)
+        or is_other
+        or os.path.realpath(path) in map(os.path.realpath, read)
+    ):
         raise ValueError(f"{path} holds something else, which would be lost; give another path")
 
 

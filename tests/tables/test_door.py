@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -70,7 +71,10 @@ def test_a_receipt_of_other_settings_is_refused_and_none_is_overwritten(tmp_path
     for name, other in OTHER.items():
         asked = {"system": dpcgd.graph_from_moments, name: other}
         refused(f"another {name}; give", once, tmp_path, **asked)
-    refused("another path", dpcgd.reread(kept.release, precision=0.9).save, kept.path)
+    terms, paid = replace(kept.release.terms, noise="secure"), tmp_path / "paid.json"
+    replace(kept.release, terms=terms).save(paid)
+    refused("another path", kept.release.save, paid)
+    dpcgd.reread(kept.release, precision=0.9).save(kept.path)  # of an experiment
 
 
 def overtaken_by(another):
