@@ -215,9 +215,10 @@ def fit_network(
 
 
 def _error(marginals, family, fit, known, strength) -> np.ndarray:
-    variance = np.where(known, fit.variance, LARGEST_VARIANCE)
-    further = (strength or 0.0) * unreleased_variance(marginals, family, fit)
-    return np.sqrt(np.minimum(variance + further, LARGEST_VARIANCE))
+    variance = fit.variance if known else np.full(fit.table.shape, LARGEST_VARIANCE)
+    if strength is not None:
+        variance = variance + strength * unreleased_variance(marginals, family, fit)
+    return np.sqrt(np.minimum(variance, LARGEST_VARIANCE))
 
 
 def _that_fit(marginals, names, child, parents) -> tuple[str, ...]:
