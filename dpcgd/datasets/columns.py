@@ -18,9 +18,9 @@ __all__ = ["Column", "as_table", "check_columns", "check_rows_per_person", "fram
 POINTS_PART_THOUSANDS = Numerals(",", ".")
 """The second way to read a number with points: they separate thousands."""
 
-NOTATIONS = {"decimal='.'": POINT, "decimal=','": Numerals(",")}
-NOTATIONS |= {"thousands='.'": POINTS_PART_THOUSANDS, "thousands=','": Numerals(".", ",")}
-"""Notations of numbers, by the argument of a file that asks for it."""
+NOTATIONS = {("decimal", "."): POINT, ("decimal", ","): Numerals(",")}
+NOTATIONS |= {("thousands", "."): POINTS_PART_THOUSANDS, ("thousands", ","): Numerals(".", ",")}
+"""Notations of numbers, by the argument of a file that asks for it, and the mark."""
 
 FRAME = "the frame"
 """The name in messages of a table that comes from no file."""
@@ -165,7 +165,11 @@ class Column(dict[str, int]):
     def _refusal(self, text) -> str:
         """Why a value is refused, in words for the data holder."""
         cuts, cure = self.variable.cuts, "correct the value"
-        fits = [name for name, own in NOTATIONS.items() if name[-2] in text and own.plain(text)]
+        fits = [
+            f"{argument}={mark!r}"
+            for (argument, mark), numerals in NOTATIONS.items()
+            if mark in text and numerals.plain(text)
+        ]
         if text == "":
             return "the value is missing; drop or impute such records, or give 'missing' a level"
         if cuts is None:

@@ -20,6 +20,9 @@ from dpcgd.privacy.sealed_file import check_target, read_sealed
 
 __all__ = ["check_replaceable", "content_of", "read_receipt", "release_fields"]
 
+START = 4096
+"""As many bytes of a file tell what it is: more than a receipt's first line or a usual header."""
+
 FORM = "dpcgd receipt 3"
 """Format of the receipts that are written and read."""
 
@@ -66,14 +69,15 @@ def check_replaceable(path: str | os.PathLike, text: str, read: Iterable[str] = 
         If such a file is there, or no file can be written.
     """
     path, new = check_target(path), text.encode()
-    held = path.read_bytes() if path.exists() else b""
-    is_sealed = b'"format": "dpcgd ' in held[:99] and b'"noise": "seeded"' not in held
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        held = file.read(START)
+        is_sealed = b'"format": "dpcgd ' in held[:99]
+        held += file.read() if is_sealed else b""  # a table may be larger than the memory
+    is_kept = is_sealed and held != new and b'"noise": "seeded"' not in held
     is_other = path.suffix in (".csv", ".parquet") and held.split()[:1] not in ([], new.split()[:1])
-    if (
-        (is_sealed and held != new)
-        or is_other
-        or os.path.realpath(path) in map(os.path.realpath, read)
-    ):
+    if is_kept or is_other or os.path.realpath(path) in map(os.path.realpath, read):
         raise ValueError(f"{path} holds something else, which would be lost; give another path")
 
 

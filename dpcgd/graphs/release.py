@@ -13,9 +13,9 @@ from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.pc_search import Answers
 from dpcgd.graphs.receipt import check_replaceable, content_of
 from dpcgd.graphs.report import Page, write_report
+from dpcgd.privacy import sealed_file
 from dpcgd.privacy.filters import Ledger
 from dpcgd.privacy.run import Terms
-from dpcgd.privacy.sealed_file import sealed, write_sealed
 
 __all__ = ["Release"]
 
@@ -124,8 +124,9 @@ class Release:
         """
         if self.guarantee == "none":
             raise ValueError("this run was not private, and only a private run has a receipt")
-        check_replaceable(path, sealed(content := content_of(self)))
-        write_sealed(path, content)
+        text = sealed_file.sealed(content_of(self))
+        check_replaceable(path, text)
+        sealed_file.write_whole(path, text)
 
     def report(self, path: str | os.PathLike | None = None, *, effects: Any = ()) -> Page:
         """A page for a reviewer: the graph, the guarantee and its limits, how to cite.

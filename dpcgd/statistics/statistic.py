@@ -113,7 +113,7 @@ def distance_below(
     if sensitivity == 0:
         return in_sensitivities(critical - value, sensitivity) + margin
     threshold = in_sensitivities(critical, sensitivity) + margin
-    return min(max(threshold, -FAR * reach), FAR * reach) - value / sensitivity
+    return min(max(threshold, -FAR * reach), FAR * reach) - in_sensitivities(value, sensitivity)
 
 
 def normal_tail(z: float) -> float:
