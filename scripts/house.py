@@ -17,8 +17,8 @@ PACKAGE = ROOT / "dpcgd"
 MOST_LINES = {
     "dpcgd": 11_270,
     "book/tools": 3_580,
-    "tests": 15_860,
-    "benchmarks and scripts": 4_680,
+    "tests": 15_873,
+    "benchmarks and scripts": 4_667,
 }
 """What each part of the project may have."""
 FLOORS = (
@@ -108,7 +108,7 @@ def house() -> dict:
         "parts": {part: lines_in(*part.split(" and ")) for part in MOST_LINES},
         "imports_up": sum(is_up(*pair) for pair in used),
         "imports_sideways": sum(is_sideways(*pair) for pair in used),
-        "names_too_many": len(names.too_many()),
+        "names_to_change": len(names.to_change()),
         "cold_seconds": {network: cold_seconds(network) for network in ("asia", "sachs")},
         "theorems_without_code": len(theorems_without_code()),
         "systems_without_theorem": len(systems_without_theorem()),
@@ -124,7 +124,6 @@ def main():
         print(f"{part:<24}{lines:>7,} lines of {MOST_LINES[part]:,}")
     for network, seconds in found["cold_seconds"].items():
         print(f"first private graph of {network}: {seconds} processor seconds")
-    print(f"{sum(names.counts().values())} names to change, in {len(names.counts())} files")
     if wrong := [name for name, count in found.items() if isinstance(count, int) and count]:
         sys.exit(f"not in order: {', '.join(wrong)}; see {file}")
 

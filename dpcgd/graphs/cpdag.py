@@ -536,8 +536,8 @@ def _framed_certainty(edges: pd.DataFrame, arrows: pd.DataFrame) -> Certainty:
     return Certainty(pairs, dict(pointing), edges.attrs.get("caution", ""))
 
 
-def _f1(one: frozenset, other: frozenset) -> float:
-    return 2 * len(one & other) / (len(one) + len(other)) if one or other else 1.0
+def _f1(edges: frozenset, others: frozenset) -> float:
+    return 2 * len(edges & others) / (len(edges) + len(others)) if edges or others else 1.0
 
 
 def consistent_extension(graph: CPDAG) -> nx.DiGraph:

@@ -24,7 +24,7 @@ from dpcgd.privacy.noise import noise_source
 from dpcgd.privacy.sealed_file import digest_of
 
 __all__ = ["Run", "RunKeywords", "Terms", "open_run", "run_without_privacy", "takes_keywords"]
-__all__ += ["check_data", "check_level", "check_settings", "domain_of"]
+__all__ += ["check_data", "check_settings", "domain_of"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -228,11 +228,6 @@ def check_settings(data: Any, **settings: Any) -> None:
             raise ValueError(f"{name} must be {rule}, not {value!r}")
     if settings.get("knowledge") is not None:
         settings["knowledge"].arrays(data.variables)  # refuses names that are not there
-
-
-def check_level(alpha: float) -> None:
-    """Refuse an unusable significance level."""
-    check_settings(None, alpha=alpha)
 
 
 # --- the run

@@ -21,7 +21,7 @@ __all__ = ["repaired"]
 
 
 def repaired(
-    found: Found, oracle: Any, *, max_order: int, knowledge: Knowledge | None = None
+    result: Found, oracle: Any, *, max_order: int, knowledge: Knowledge | None = None
 ) -> Found:
     """Apply both repairs to the result of a search; edges that come back have no direction.
 
@@ -38,7 +38,7 @@ def repaired(
 
     Parameters
     ----------
-    found : Found
+    result : Found
     oracle : TableOracle
         The oracle that the search asked. ``largest`` holds the largest p-value of each pair. Its
         answers cost nothing, and it knows which tests had no variance left.
@@ -53,23 +53,23 @@ def repaired(
     -------
     Post-processing of what has been released. Chapter 14, :prf:ref:`thm-table-pc`.
     """
-    work = _Repair(found, oracle, max_order)
+    work = _Repair(result, oracle, max_order)
     work.bring_back()
-    _, required = (knowledge or Knowledge()).arrays(found.graph.variables)
+    _, required = (knowledge or Knowledge()).arrays(result.graph.variables)
     work.take_out(required | required.T)
-    return work.found(found)
+    return work.found(result)
 
 
 class _Repair:
     """The joined pairs, and the sets that separate the other pairs, by number."""
 
-    def __init__(self, found, oracle, max_order):
+    def __init__(self, result, oracle, max_order):
         self.oracle, self.sizes, self.asked = oracle, range(1, max_order + 1), 0
-        self.names, self.joined = found.graph.variables, found.graph.arcs | found.graph.arcs.T
+        self.names, self.joined = result.graph.variables, result.graph.arcs | result.graph.arcs.T
         number = self.names.index
         self.apart: dict[Subset, Subset] = {
             tuple(sorted(map(number, pair))): tuple(map(number, given))
-            for pair, given in found.separating_sets.items()
+            for pair, given in result.separating_sets.items()
         }
         self.p_values = defaultdict(float, oracle.largest)
 
@@ -85,13 +85,13 @@ class _Repair:
 
     def _contradictions(self) -> list[tuple[Subset, Subset]]:
         """Pairs of contradictory removals, the less clear one first; sorted by its p-value."""
-        found, p_values = [], self.p_values
+        pairs, p_values = [], self.p_values
         for pair, given in self.apart.items():
             for z, (a, b) in product(given, (pair, pair[::-1])):
                 other = min(a, z), max(a, z)
                 if b in self.apart.get(other, ()) and p_values[pair] < p_values[other]:
-                    found.append((p_values[pair], pair, (a, z)))
-        return [(pair, other) for _, pair, other in sorted(found)]
+                    pairs.append((p_values[pair], pair, (a, z)))
+        return [(pair, other) for _, pair, other in sorted(pairs)]
 
     def _stands(self, x, y, without) -> bool:
         """Whether present neighbours, without one variable, fail to separate a pair."""

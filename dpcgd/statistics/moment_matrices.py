@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import log_ndtr
 
-from dpcgd.privacy.run import check_level
+from dpcgd.privacy.run import check_settings
 from dpcgd.statistics.statistic import AgainstNumber
 
 __all__ = ["FisherZ", "PartialCorrelation", "fisher_z", "partial_correlation"]
@@ -134,7 +134,7 @@ class FisherZ:
     proved: ClassVar[bool] = False
 
     def __post_init__(self):
-        check_level(self.alpha)
+        check_settings(None, alpha=self.alpha)
 
     @property
     def critical(self) -> float:

@@ -10,7 +10,7 @@ from scipy.special import chdtrc, chdtri, erfc
 
 from dpcgd.datasets.counts import Counted
 from dpcgd.privacy.budget import MOST
-from dpcgd.privacy.run import check_level
+from dpcgd.privacy.run import check_settings
 
 __all__ = ["Statistic", "alone", "distance_below", "in_sensitivities", "normal_tail", "refusal"]
 
@@ -166,7 +166,7 @@ class UpperTail(Proved):
     z: ClassVar[Any]
 
     def __post_init__(self):
-        check_level(self.alpha)
+        check_settings(None, alpha=self.alpha)
 
     @property
     def critical(self) -> float:
@@ -190,7 +190,7 @@ class AgainstQuantile(Proved):
     raws: ClassVar[Callable[..., np.ndarray]]
 
     def __post_init__(self):
-        check_level(self.alpha)
+        check_settings(None, alpha=self.alpha)
 
     def values(self, tables: Counted) -> np.ndarray:
         """The statistic of each table minus its critical value."""

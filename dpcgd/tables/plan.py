@@ -25,7 +25,7 @@ from dpcgd.moments.scores import ENTRIES
 from dpcgd.privacy.account_file import unreserved
 from dpcgd.privacy.budget import Budget, delta_for
 from dpcgd.privacy.filters import rounded_up
-from dpcgd.privacy.run import check_level
+from dpcgd.privacy.run import check_settings
 from dpcgd.reading.reader import trained_reader
 from dpcgd.tables import private_graph as measuring
 from dpcgd.tables import table_pc as testing
@@ -420,7 +420,7 @@ def plan(
     refuse_data(levels)
     schema = Schema.of(levels)
     check_whole("n", n, 1)
-    check_level(alpha)
+    check_settings(None, alpha=alpha)
     _check_between("power", power, alpha, 1)
     known = {} if shares is None else shares
     if not isinstance(known, Mapping):

@@ -28,7 +28,7 @@ class RehearsedRun(NamedTuple):
     """The result for one twin: numbers of edges, without their directions."""
 
     edges: int
-    found: int
+    drawn: int
     right: int
     untested: int
 
@@ -58,17 +58,17 @@ class Rehearsal:
     title: str
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each run: numbers of edges, and scores of the edges found.
+        """A row for each run: numbers of edges, and scores of the edges drawn.
 
         Returns
         -------
         pandas.DataFrame
-            ``precision`` is the share of the edges found that are right, ``recall`` the share of
+            ``precision`` is the share of the edges drawn that are right, ``recall`` the share of
             the network's edges that were found, ``f1`` their harmonic mean. Each is 1 if its
             denominator is 0.
         """
         frame = pd.DataFrame(self.runs).rename_axis("run")
-        of_what = frame.found, frame.edges, (frame.found + frame.edges) / 2
+        of_what = frame.drawn, frame.edges, (frame.drawn + frame.edges) / 2
         for name, whole in zip(SCORES, of_what, strict=True):
             frame[name] = (frame.right / whole).fillna(1.0)
         return frame
@@ -134,7 +134,7 @@ def rehearse(
     --------
     >>> levels = {name: ["no", "yes"] for name in "abcde"}
     >>> back = rehearse(levels, 100_000, epsilon=1.0, rng=np.random.default_rng(0), runs=2)
-    >>> back.to_frame()[["edges", "found", "right"]].to_numpy().tolist()
+    >>> back.to_frame()[["edges", "drawn", "right"]].to_numpy().tolist()
     [[6, 6, 6], [6, 6, 6]]
     """
     refuse_data(levels)
@@ -187,5 +187,5 @@ def _check_public(public, schema) -> None:
 
 
 def _compared(run: Release, true: frozenset) -> RehearsedRun:
-    found, untested = run.graph.skeleton, run.answers.untested if run.answers else ()
-    return RehearsedRun(len(true), len(found), len(true & found), len(untested))
+    drawn, untested = run.graph.skeleton, run.answers.untested if run.answers else ()
+    return RehearsedRun(len(true), len(drawn), len(true & drawn), len(untested))

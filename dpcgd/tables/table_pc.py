@@ -24,7 +24,7 @@ from dpcgd.moments.joined_levels import FIRST_LOOK, MOST_LEVELS, join_levels
 from dpcgd.privacy.budget import BudgetSpent, level_of_the_caller
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import Filter, GaussianFilter
-from dpcgd.privacy.run import check_level, open_run, takes_keywords
+from dpcgd.privacy.run import check_settings, open_run, takes_keywords
 from dpcgd.reading.association import Association, association, associations, strength
 from dpcgd.reading.orientation import arrow_confidence, pointed
 from dpcgd.reading.release import MarginalRelease
@@ -177,7 +177,7 @@ class TableOracle(AsksAhead):
     _known: dict[Subset, tuple] = field(default_factory=dict, init=False)
 
     def __post_init__(self):
-        check_level(self.alpha)
+        check_settings(None, alpha=self.alpha)
         if not 0 <= self.price < math.inf:
             raise ValueError(f"price must be finite and not negative, not {self.price!r}")
         self._ahead = Ahead(self._associations, lambda row: row[-1] > self.alpha)
@@ -206,7 +206,7 @@ class TableOracle(AsksAhead):
         known = Association._make(self._ahead.of((x, y, *given)))
         clear = known.effect > EXPLAINED and known.p_value <= self.alpha
         open_still = len(given) == 2 and known.undetermined >= self.determined and not clear
-        if open_still and self._has_triples(x, y, given):
+        if open_still and all(self._has(tuple(sorted((v, *given)))) for v in (x, y)):
             return self._given_interacting(x, y, given)
         return known
 
@@ -298,9 +298,6 @@ class TableOracle(AsksAhead):
         levels, deviation = self.marginals.levels, self.marginals.moment(0).deviation
         strata = [levels[v] for v in given]
         return too_noisy((levels[x], levels[y]), strata, deviation, self.most_noise)
-
-    def _has_triples(self, x, y, given) -> bool:
-        return all(self._has(tuple(sorted((v, *given)))) for v in (x, y))
 
     def _has(self, triple) -> bool:
         if triple not in self.marginals.released and isinstance(self.marginals, MeasuredMarginals):

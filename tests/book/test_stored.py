@@ -81,15 +81,15 @@ def test_other_cases_are_run_and_are_not_called_full(kept):
 @pytest.mark.parametrize("but", [["largest", "best"], []])
 def test_half_of_the_noise_is_noticed(kept, seed, but):
     with pytest.raises(AssertionError, match=r"[3-8] of 8 runs repeated.*make results CHAPTER=00"):
-        rows(partial(decided, noise=NarrowNoise), seed=seed, again=0, but=but)
+        rows(partial(decided, noise=NarrowNoise), seed=seed, rerun=0, but=but)
 
 
 @on_decisions
 def test_the_last_digit_and_one_of_many_results_may_differ(kept):
     for off in (0.0, 4e-6, -4e-6, 1e-3):
-        rows(partial(decided, off=off), again=0)
+        rows(partial(decided, off=off), rerun=0)
     with pytest.raises(AssertionError, match="8 of 8 runs repeated"):
-        rows(partial(decided, off=1e-3), again=0, but=["largest", "best", "seconds"])
+        rows(partial(decided, off=1e-3), rerun=0, but=["largest", "best", "seconds"])
 
 
 @on_decisions
@@ -100,7 +100,7 @@ def test_few_of_the_repeated_runs_may_differ(kept, off, repeat):
     def repeated(flips):
         left, but = [0.3] * flips, ["largest", "best", "seconds"]
         flipped = lambda **case: decided(**case, off=left.pop() if left else 0.0)  # noqa: E731
-        rows(flipped, again=0, repeat=repeat, but=but)
+        rows(flipped, rerun=0, repeat=repeat, but=but)
 
     repeated(off)
     with pytest.raises(AssertionError, match=f"{off + 1} of {repeat} runs repeated"):
@@ -116,10 +116,10 @@ def test_seconds_may_differ_and_some_rows_may_be_left_out(kept):
         return decided(**case) | {"seconds": 7.0}
 
     but = ["seconds", "largest", "best"]
-    rows(later, again=0, but=but, sample=lambda kept: kept.network == "asia")
+    rows(later, rerun=0, but=but, sample=lambda kept: kept.network == "asia")
     assert asked == ["asia"] * 8
     with pytest.raises(AssertionError, match="'seconds'"):
-        rows(later, again=0, but=but[1:])
+        rows(later, rerun=0, but=but[1:])
 
 
 def test_renewing_goes_on_where_it_stopped_while_nothing_changes(kept, monkeypatch):

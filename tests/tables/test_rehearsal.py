@@ -49,12 +49,12 @@ def test_the_twins_have_the_public_facts_of_the_table():
 
 
 def test_scores_are_of_edges_without_direction():
-    runs = RehearsedRun(edges=4, found=3, right=2, untested=0), RehearsedRun(0, 0, 0, 0)
+    runs = RehearsedRun(edges=4, drawn=3, right=2, untested=0), RehearsedRun(0, 0, 0, 0)
     scores = Rehearsal(runs, "").to_frame()[["precision", "recall", "f1"]]
     assert scores.to_numpy().tolist() == [[2 / 3, 1 / 2, 4 / 7], [1, 1, 1]]
     _, everything = seen_by(lambda data: itertools.combinations(data.variables, 2))
     back = rehearse(SCHEMA, 50, epsilon=1.0, rng=default_rng(0), system=everything, runs=4)
-    assert all(run.found == 6 and run.right == run.edges for run in back.runs)
+    assert all(run.drawn == 6 and run.right == run.edges for run in back.runs)
     assert any(run.edges < 6 for run in back.runs)
     _, system = seen_by(lambda data: [(y, x) for x, y in data.truth.edges])
     how = {"epsilon": 1.0, "rng": default_rng(0), "runs": 2}

@@ -28,8 +28,8 @@ def chapter_number(page: str) -> int | None:
     >>> chapter_number("notebooks/06_curate"), chapter_number("book/glossary")
     (6, None)
     """
-    found = re.match(r"(\d\d)_", PurePosixPath(page).name)
-    return int(found[1]) if found else None
+    match = re.match(r"(\d\d)_", PurePosixPath(page).name)
+    return int(match[1]) if match else None
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

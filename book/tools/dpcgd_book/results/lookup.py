@@ -26,8 +26,8 @@ class Difference(NamedTuple):
     Examples
     --------
     >>> gain = Difference(0.1, 0.02)
-    >>> f"{gain}", gain.clear, gain.level
-    ('+0.100 ± 0.020', True, False)
+    >>> f"{gain}", gain.clear
+    ('+0.100 ± 0.020', True)
     """
 
     mean: float
@@ -37,11 +37,6 @@ class Difference(NamedTuple):
     def clear(self) -> bool:
         """Whether it is larger than two standard errors."""
         return self.mean > 2 * self.error
-
-    @property
-    def level(self) -> bool:
-        """Whether it is within 0.05 or four standard errors of 0."""
-        return abs(self.mean) <= max(0.05, 4 * self.error)
 
     def __str__(self):
         return f"{self.mean:+.3f} ± {self.error:.3f}"

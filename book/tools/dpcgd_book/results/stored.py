@@ -171,7 +171,7 @@ class FullResults:
         *,
         few: Iterable[dict],
         compare: str,
-        again: int = 6,
+        rerun: int = 6,
         repeat: int = 8,
         sample: Callable[[pd.DataFrame], pd.Series] | None = None,
         but: Sequence[str] = (),
@@ -191,7 +191,7 @@ class FullResults:
             Cases to run if these are not on file, as after a change of the chapter's parameters.
         compare : str
             The result in which fresh runs have to agree with those on file.
-        again : int
+        rerun : int
             Cells to run again.
         repeat : int
             Runs on file to repeat from their seeds. They are drawn from those in which noise shows,
@@ -224,14 +224,14 @@ class FullResults:
         if repeat:
             may = kept if sample is None else kept[sample(kept)]
             self._repeat(name, task, may, list(cases[0]), compare, repeat, but)
-        self._compare(name, task, kept, _cell(cases[0]), compare, again)
+        self._compare(name, task, kept, _cell(cases[0]), compare, rerun)
         date = made_of(stored_folder() / self.chapter)[name]["date"]
-        since = f"{_runs(cases)} of each, on file since {date}; {again} cells were run again"
+        since = f"{_runs(cases)} of each, on file since {date}; {rerun} cells were run again"
         self._told[name] = since + f", {repeat} runs repeated from their seeds" * bool(repeat)
         return kept
 
     def kept(
-        self, name: str, task: Callable, *, sample: Callable, compare: str, again: int = 6
+        self, name: str, task: Callable, *, sample: Callable, compare: str, rerun: int = 6
     ) -> pd.DataFrame:
         """The runs of a table that a script of its own makes; no profile makes them anew.
 
@@ -240,8 +240,8 @@ class FullResults:
 
         Parameters
         ----------
-        name, task, compare, again
-            As for :meth:`rows`; with `again` at 0, as for a table of one run each, nothing is run.
+        name, task, compare, rerun
+            As for :meth:`rows`; with `rerun` at 0, as for a table of one run each, nothing is run.
         sample : callable
             From the table to which of its rows may be run again: those that take little time.
 
@@ -256,9 +256,9 @@ class FullResults:
         """
         folder = stored_folder() / self.chapter
         kept, about = rows_on_file(folder, name), made_of(folder)[name]
-        if again:
-            self._compare(name, task, kept[sample(kept)], about["cell"], compare, again)
-        self._told[name] = f"on file since {about['date']}; {again} cells were run again"
+        if rerun:
+            self._compare(name, task, kept[sample(kept)], about["cell"], compare, rerun)
+        self._told[name] = f"on file since {about['date']}; {rerun} cells were run again"
         return kept
 
     def told(self, name: str) -> str:
@@ -288,11 +288,11 @@ class FullResults:
             f"differ from the results on file, the first with {off[0]}; {self._cure}"
         )
 
-    def _compare(self, name, task, kept, cell, compare, again):
+    def _compare(self, name, task, kept, cell, compare, rerun):
         groups = kept.groupby(cell, sort=False)[compare]
         values = {key: own for key, runs in groups if len(own := runs.dropna().tolist()) > 1}
         rng, cells = np.random.default_rng([self.seed, zlib.crc32(name.encode())]), [*values]
-        chosen = rng.choice(len(cells), min(again, len(cells)), replace=False)
+        chosen = rng.choice(len(cells), min(rerun, len(cells)), replace=False)
         runs = [(*cells[k], FRESH + i, self.seed) for i, k in enumerate(chosen)]
         cases = (as_written(dict(zip([*cell, "run", "seed"], run, strict=True))) for run in runs)
         fresh = [row for row in sweep(task, cases) if row[compare] is not None]

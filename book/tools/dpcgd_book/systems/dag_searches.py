@@ -90,7 +90,7 @@ def max_min_neighbours(test: IndependenceTest, *, alpha: float, max_order: int =
     boolean array, shape (d, d)
         Symmetric.
     """
-    run.check_level(alpha)
+    run.check_settings(None, alpha=alpha)
     near = np.zeros((test.d, test.d), bool)
     for target in range(test.d):
         near[target, _neighbours(test, target, math.log(alpha), max_order)] = True

@@ -12,7 +12,7 @@ from scipy.special import gammaincc, gammaln, multigammaln
 
 from dpcgd.datasets import contingency_tables, counts
 from dpcgd.datasets.dataset import Dataset, check_records
-from dpcgd.privacy.run import check_level
+from dpcgd.privacy.run import check_settings
 from dpcgd.statistics import categorical_statistics, moment_matrices, statistic
 from dpcgd_book.systems.direction_scores import checked_columns, rescaled
 
@@ -119,7 +119,7 @@ class Level:
     """
 
     def __init__(self, test: IndependenceTest, alpha: float):
-        check_level(alpha)
+        check_settings(None, alpha=alpha)
         self.test, self.alpha = test, alpha
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
