@@ -34,7 +34,7 @@ from dpcgd.reading.likely_graphs import shares_of_sets
 from dpcgd.reading.questions import Question
 from dpcgd.reading.second_moments import moments_of
 
-SEED, NETWORKS, AT_ONCE, MORE, SET, MOST_PAIRS = 71_919, 500, 50, 4, 20_000, 8
+SEED, NETWORKS, AT_ONCE, MORE, SET, MOST_PAIRS = 71_919, 500, 50, 4, 50_000, 8
 FAMILIES = ("linear", "categorical", "mixed", "spread", "shapes")
 """In the last two errors grow with a cause, and effects are curves of any shape."""
 
@@ -78,17 +78,17 @@ def population(release, network, rng) -> tuple:
 
 
 def by_intervention(question, network, rng) -> float:
-    """The difference of means between two interventions on the network."""
-    means = []
+    """The difference of means between two interventions on the network, with the same errors."""
+    means, errors = [], int(rng.integers(2**63))
     for end in question.ends:
-        if question.levels:
-            value = range(len(question.levels))[end]
-        else:
+        value = end
+        if not question.levels:
             score = question.moments.vectors[question.x][:PARTS, 0]
             place = int(np.searchsorted(score, end * question.deviation(question.x)))
             low, high = question.release.terms.domain[question.cause]
             value = float(Parts(low, high).values(place))
-        data = intervened(network, question.cause, value).sample(SET, rng=rng)
+        same = np.random.default_rng(errors)
+        data = intervened(network, question.cause, value).sample(SET, rng=same)
         shares = data.counts([question.y]) / SET
         if question.outcomes:
             means.append(float(shares[question.outcome]))
@@ -141,10 +141,11 @@ def table_of(rows: pd.DataFrame) -> pd.DataFrame:
     half = np.hypot((found.high - found.low) / 2, reach * found.truth_error)
     middle = (found.high + found.low) / 2
     found["cover given graph"] = ((found.truth - middle).abs() <= half).where(known)
+    found["cover intervention"] = ((found.set - middle).abs() <= half).where(known)
     found["cover"] = (found.drawn_low <= found.truth) & (found.truth <= found.drawn_high)
     found["width"] = ((found.high - found.low) / 2 / reach / found.without_noise).where(known)
     found["not identified"], found["gap to intervention"] = ~known, (found.set - found.truth).abs()
-    means = ["cover given graph", "cover", "marked", "not identified"]
+    means = ["cover given graph", "cover intervention", "cover", "marked", "not identified"]
     groups = found.groupby(["family", "n", "epsilon"])
     medians = groups[["width", "gap to intervention"]].median()
     return groups[means].mean().join(medians).join(groups.size().rename("effects")).round(3)

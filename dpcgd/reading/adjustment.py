@@ -16,7 +16,10 @@ from dpcgd.datasets.variable import PARTS
 from dpcgd.moments.interactions import NoisyTable
 from dpcgd.reading.second_moments import SecondMoments
 
-__all__ = ["UNKNOWN", "Adjusted", "of_known", "regressed", "standardised"]
+__all__ = ["COVER", "UNKNOWN", "Adjusted", "of_known", "regressed", "standardised"]
+
+COVER = 0.9
+"""Probability with which an interval is meant to contain its estimand."""
 
 MOST_NOISE = 0.5
 """The largest noise of the moments of causes, relative to these moments, for a regression."""
@@ -193,8 +196,6 @@ def of_known(moments: SecondMoments) -> tuple[SecondMoments, np.ndarray]:
             known[scores] = vectors[PARTS, 2] * scale[own[0]]
             alike = values[gap, shown] ** 2 > COPIED * values[gap, gap] * np.diag(values)[shown]
             own[2:] = [shown[alike.argmax()]] * len(own[2:])
-    if not scale.any():
-        return moments, np.broadcast_to(1.0, values.shape)
     both = np.outer(known, known) + np.outer(scale, scale) * values[np.ix_(gaps, gaps)]
     both = np.where(gaps[:, None] == gaps, known, both).clip(LEAST_KNOWN, 1.0)
     parts = {name: getattr(moments, name) / both for name in ("values", "shortened", "deviations")}

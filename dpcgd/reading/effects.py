@@ -12,16 +12,13 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from dpcgd.graphs.release import Release
-from dpcgd.reading.adjustment import UNKNOWN
+from dpcgd.reading.adjustment import COVER, UNKNOWN
 from dpcgd.reading.likely_graphs import Graphs, likely_graphs, shares_of_sets
 from dpcgd.reading.orientation import bits_of
 from dpcgd.reading.questions import Question
 from dpcgd.reading.release import MarginalRelease, check_moments
 
 __all__ = ["Adjustment", "Effect", "Effects", "effect", "effects", "graphs_of", "interval", "reply"]
-
-COVER = 0.9
-"""Probability with which an interval is meant to contain its estimand."""
 
 BENT = 0.5
 """The effect of a number on a number is marked if either of them and any number are farther than
@@ -69,7 +66,8 @@ class Effect:
         shares are clearly above zero.
     medians : tuple of float or None
         The change as a difference of medians in the unit of the effect, and the ends of its
-        interval, if both scores together are normal (a Gaussian copula).
+        interval, if both scores together are normal (a Gaussian copula); where the spread of the
+        effect changes with the cause, it covers too rarely.
     robustness, robustness_of_interval : float
         A hidden common cause that explains a smaller share of the unexplained variance of the
         cause, and of the effect, cannot reduce the estimate, or the interval, to zero.
@@ -141,9 +139,10 @@ def effects(
     no hidden common cause (Pearl 1993). Over graphs this is IDA with weights (Maathuis, Kalisch and
     Buehlmann 2009). Each adjustment has a normal error, from sampling and from noise. In a graph in
     which the effect comes before the cause, the effect is zero. The interval is that of the
-    mixture. Moments are adjusted by a linear regression on all entries of the parents, a whole
-    table by standardisation. Numbers are taken to be missing at random: their moments are those of
-    the records in which both values are known.
+    mixture. Moments are adjusted by a linear regression on all entries of the cause and its
+    parents, a whole table by standardisation. A number has its score and the square of it. Numbers
+    are taken to be missing at random: their moments are those of the records in which both values
+    are known.
 
     Examples
     --------
@@ -182,8 +181,8 @@ def effect(
     cause, effect : str
     ends : (str, str) or (float, float), optional
         Two levels of the cause; by default the first and the last, apart from that of missing
-        values. For a number two shares between 0 and 1, which stand for quantiles; by default the
-        mean of its normal score and one deviation above.
+        values. For a number two shares between 0 and 1, which stand for quantiles; by default
+        half a deviation below the mean of its normal score, and half a deviation above.
     outcome : str, optional
         The level of the effect whose share is estimated; by default the last, apart from that of
         missing values.
@@ -258,7 +257,7 @@ def reply(question: Question, graphs: Graphs) -> Effect:
         if None not in logs:
             more["ratio"] = tuple(map(math.exp, _over_graphs(shares, logs)))
     elif first:
-        more["medians"] = question.medians(first.means[0], (first.difference, low, high))
+        more["medians"] = question.medians(first.means[0], estimate, low, high)
     if first:
         more["robustness"] = first.robustness(first.difference, n)
         more["robustness_of_interval"] = first.robustness(max(low, -high, 0.0), n)

@@ -9,12 +9,17 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from dpcgd.datasets.arguments import check_called
-from dpcgd.datasets.variable import PARTS, Parts, Variable
-from dpcgd.reading.adjustment import Adjusted, of_known, regressed, standardised
+from dpcgd.datasets.variable import PARTS, Variable
+from dpcgd.moments.scores import LENGTH
+from dpcgd.reading.adjustment import COVER, Adjusted, of_known, regressed, standardised
 from dpcgd.reading.release import MarginalRelease
-from dpcgd.reading.second_moments import LEAST, moments_of
+from dpcgd.reading.second_moments import LEAST, SQUARE, moments_of
 
 __all__ = ["Question"]
+
+USUAL_ENDS = (-0.5, 0.5)
+"""Normal scores from which, and to which, a number is set. Ends on either side of the mean: what a
+parabola adds to the line is the same at both, so that the line alone says how far they differ."""
 
 
 class Question:
@@ -60,7 +65,7 @@ class Question:
     def _places(self, ends) -> tuple:
         """The two values of the cause: numbers of levels, or normal scores."""
         if ends is None:
-            return _first_and_last(self.release, self.cause) if self.levels else (0.0, 1.0)
+            return _first_and_last(self.release, self.cause) if self.levels else USUAL_ENDS
         if isinstance(ends, str) or len(ends) != 2:
             raise ValueError(f"ends are two values of {self.cause!r}, not {ends!r}")
         if self.levels:
@@ -89,10 +94,7 @@ class Question:
         x, y, moments = self.x, self.y, self.moments
         if moments is None:
             return standardised(self.marginals, (x, *parents), y, self.ends, self.outcome)
-        if self.levels:
-            cause = moments.vectors[x][[*self.ends]]
-        else:
-            cause = np.outer(self.ends, np.eye(1, len(moments.rows[x]))) * self.deviation(x)
+        cause = moments.vectors[x][[*self.ends]] if self.levels else self._scores()
         start, error = 0.0, 0.0
         if self.outcomes:
             shares, noise = self.marginals.table(y), self.marginals.moment(y).deviation
@@ -112,6 +114,14 @@ class Question:
         error = error + (relative**2).sum() / 2 * np.outer(answer.means, answer.means)
         return Adjusted(answer.means + start, sampling, answer.further + error)
 
+    def _scores(self) -> np.ndarray:
+        """Entries of a number at both ends: its score, and the square where noise leaves it."""
+        scores, squares = self.moments.vectors[self.x][:PARTS, :2].T
+        ends, own = np.array(self.ends)[:, None], self.moments.rows[self.x]
+        entries = np.zeros((2, len(own)))
+        entries[:, :1], entries[:, 1:2] = ends, np.interp(LENGTH * ends, scores, squares) / SQUARE
+        return entries * np.sqrt(np.diag(self.moments.values)[own].clip(LEAST))
+
     def deviation(self, v: int) -> float:
         """Deviation of a number's score, over known values."""
         row = self.moments.rows[v][0]
@@ -119,24 +129,40 @@ class Question:
 
     @property
     def departure(self) -> float:
-        """Distance of two numbers from a Gaussian copula, beyond noise; 0 for a category.
+        """Distance of a number and its effect from a Gaussian copula, beyond noise.
 
-        It is twice that of the pair, or the largest of either and any other number.
+        It is twice that of the pair, or the largest of either and any other variable. The levels of
+        a category are set one by one, so a category as a cause has 0.
         """
-        if self.levels or self.outcomes:
+        if self.levels:
             return 0.0
         apart = self.moments.departures
         return float(max(2 * apart[self.x, self.y], apart[[self.x, self.y]].max()))
 
-    def medians(self, start: float, changes: Sequence[float]) -> tuple[float, ...]:
-        """Changes of the effect's median in its own unit, from changes of its normal score."""
-        terms = self.release.terms
-        low, high = terms.domain[self.effect]
-        parts = Parts(low, high, terms.rules[self.effect]["scale"])
-        below = np.cumsum(self.marginals.numbers[self.y].by_part[:PARTS])
-        shares = ndtr(start + np.array([0.0, *changes]))
-        values = parts.values(np.interp(shares, below / below[-1], np.arange(PARTS)))
-        return tuple((values[1:] - values[0]).tolist())
+    def medians(self, start: float, change: float, low: float, high: float) -> tuple[float, ...]:
+        """The change of the effect's median in its own unit, and its interval.
+
+        They follow from those of its normal score. Quantiles of the released histogram have errors
+        of their own: from sampling, and from the noise of each halving, half the variance of a
+        count, which moves a quantile by the share of its half below it, in squares a third.
+        """
+        terms, held = self.release.terms, self.marginals.numbers[self.y]
+        parts: Any = Variable.from_schema(self.effect, terms.rules[self.effect]).levels
+        below = np.cumsum(held.by_part[:PARTS])
+        n, noise = self.marginals.n * below[-1], self.marginals.moment(self.y).deviation
+
+        def quantiles(shares):
+            return parts.values(np.interp(shares, below / below[-1], np.arange(PARTS)))
+
+        shares = ndtr(start + np.array([0.0, change, low, high]))
+        both = shares[:2]
+        errors = np.sqrt(both * (1 - both) / n + noise**2 * held.depth / 6)
+        wide = (quantiles(both + errors) - quantiles(both - errors)) / 2
+        alike = both.min() * (1 - both.max()) / n / errors.prod()
+        reach = ndtri((1 + COVER) / 2) * math.sqrt(max(wide @ wide - 2 * alike * wide.prod(), 0))
+        first, middle, least, most = quantiles(shares)
+        below_it, above_it = np.hypot((middle - least, most - middle), reach)
+        return tuple((np.array([middle, middle - below_it, middle + above_it]) - first).tolist())
 
 
 def _first_and_last(release, name) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from dpcgd.moments.entries import Entries
 from dpcgd.moments.interactions import Marginals, Moment, NoisyTable
 from dpcgd.moments.scores import Histogram, Singles
 from dpcgd.privacy.conversions import zcdp_rho
+from dpcgd.privacy.run import check_settings
 from dpcgd.reading import reader
 from dpcgd.reading.graph_posterior import shares_of
 from dpcgd.reading.likely_graphs import met_graphs
@@ -208,6 +209,7 @@ def reread(
     measured, names = check_moments(release), release.graph.variables
     reader.check_precision(precision)
     _check_reading(measured, reading, precision)
+    check_settings(release.graph, knowledge=knowledge)
     knowledge = measured.knowledge if knowledge is None else knowledge
     rho = sum(map(zcdp_rho, measured.ledger.events))
     caution = reader.unlike_training(len(names), measured.terms.n, rho)

@@ -72,24 +72,29 @@ class SecondMoments:
 
     @cached_property
     def departures(self) -> np.ndarray:
-        """Distances of all pairs of numbers from a Gaussian copula, in correlations, beyond noise.
+        """Distances of numbers from a Gaussian copula, in correlations, beyond noise.
 
         Under a Gaussian copula the square of one score has no correlation with the other score, and
-        two squares have the squared correlation of the scores. It is 0 if noise hides squares, and
-        for categories. It has shape (d, d), with zeros on its diagonal.
+        two squares have the squared correlation of the scores. For a number and a category it is
+        the largest correlation of the square with an entry of the category, which a line does not
+        explain either. It is 0 if noise hides squares, and for two categories. It has shape (d, d),
+        with zeros on its diagonal.
         """
         apart = np.zeros((len(self.rows),) * 2)
-        shown = [v for v in self.numbers if len(self.rows[v]) > 1]
-        scores, squares = np.array([self.rows[v][:2] for v in shown], int).reshape(-1, 2).T
+        clear = [(v, *self.rows[v][:2]) for v in self.numbers if len(self.rows[v]) > 1]
+        shown, scores, squares = np.array(clear, int).reshape(-1, 3).T
         variances = np.maximum(np.diag(self.values), SQUARE**2 / 2)
         lengths = np.sqrt(np.outer(variances, variances))
         joint = (self.values / lengths)[np.ix_(scores, scores)] ** 2
-        for left, right, normal in ((scores, squares, 0.0), (squares, squares, joint)):
-            block = np.ix_(left, right)
-            noise = self.deviations[np.ix_(scores, scores)] / lengths[block]
+        entries = [(v, row) for v in {*range(len(apart))} - {*self.numbers} for row in self.rows[v]]
+        categories, plain = np.array(entries, int).reshape(-1, 2).T
+        pairs = [(shown, scores, 0.0), (shown, squares, joint), (categories, plain, 0.0)]
+        for own, left, normal in pairs:
+            block = np.ix_(left, squares)
+            noise = self.deviations[np.ix_(left, scores)] / lengths[block]
             off = np.abs(self.values[block] / lengths[block] - normal)
             off[off <= CLEAR * np.hypot(noise, 1 / math.sqrt(self.n))] = 0.0
-            apart[np.ix_(shown, shown)] = np.maximum(apart[np.ix_(shown, shown)], off)
+            np.maximum.at(apart, (own[:, None], shown), off)
         np.fill_diagonal(apart, 0.0)
         return np.maximum(apart, apart.T)
 

@@ -352,6 +352,41 @@ def test_a_curve_is_marked_and_a_line_is_not():
         assert bool(effect(release, "x", "y", graph=graph).marked) == bool(bend)
 
 
+def test_a_number_that_bends_the_share_of_a_category_is_marked():
+    rng, rule = default_rng(30), {"range": (-20.0, 20.0), "outside": "clip"}
+    schema, x = Schema({"x": rule, "y": ["no", "yes"]}), rng.normal(size=50_000)
+    places = schema.variables["x"].positions_of_numbers(x)
+    for seen, marked in ((x + rng.normal(size=len(x)) > 0, False), (np.abs(x) > 1, True)):
+        data = Dataset.of_schema(np.column_stack([places, seen]), schema)
+        release = private_graph(data, epsilon=1.0, rng=default_rng(31))
+        assert bool(effect(release, "x", "y", graph=nx.DiGraph([("x", "y")])).marked) == marked
+
+
+def test_a_parabola_is_followed_from_any_end_to_any_other():
+    rng, graph = default_rng(32), nx.DiGraph([("x", "y")])
+    x = rng.normal(size=50_000)
+    values = np.column_stack([x, 0.5 * x + 0.3 * x**2 + rng.normal(size=len(x))])
+    data = Dataset.of_numbers(values, {"x": (-10, 10), "y": (-20, 20)})
+    release = released_as(data, measure_moments(data, exactly, 1e6, clipped=True, aim="effects"))
+    scores = norm.ppf((values[:, 1].argsort().argsort() + 0.5) / len(x))
+    curve = np.polyfit(x, scores, 2)
+    for ends in ((0.3, 0.7), (0.5, 0.9), (0.05, 0.6)):
+        [wanted] = np.diff(np.polyval(curve, norm.ppf(ends)))
+        found = effect(release, "x", "y", graph=graph, ends=ends)
+        assert found.estimate == pytest.approx(wanted, abs=0.03)
+
+
+def test_an_interval_of_medians_is_as_wide_as_medians_spread():
+    rng, found = default_rng(33), []
+    for _ in range(60):
+        data, _ = chain_of_numbers(5000, rng)
+        release = private_graph(data, epsilon=3.0, aim="effects", rng=rng)
+        found.append(effect(release, "x", "y", graph=data.truth).medians)
+    middle, low, high = np.array(found).T
+    ratio = middle.std() / np.median(high - low) * 2 * norm.ppf(0.95)
+    assert 0.5 < ratio < 1.5, "five deviations of a spread of 60"
+
+
 def test_intervals_of_a_chain_cover():
     covered, runs = 0, 40
     for seed in range(runs):
