@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -75,12 +76,12 @@ def probe_of(system: Entry) -> Probe:
 LEVELS = {"a": ["0", "1"], "b": ["0", "1", "2"], "c": ["0", "1"], "d": ["0", "1", "2"]}
 
 
-def _chain(rng, who) -> Dataset:
-    """Variables each like the one before it or drawn anew."""
+def _chain(rng, who, like=0.6) -> Dataset:
+    """Variables each like the one before it, with this chance, or drawn anew."""
     sizes = [len(of) for of in LEVELS.values()]
     codes = rng.integers(0, sizes, size=(len(who), len(sizes)))
     for v in range(1, len(sizes)):
-        same = rng.random(len(who)) < 0.6
+        same = rng.random(len(who)) < like
         codes[same, v] = codes[same, v - 1] % sizes[v]
     return Dataset(codes, LEVELS)
 
@@ -104,7 +105,7 @@ def _two_variables(agree) -> Couple:
 OF_GRAPHS = Probe(
     release=Release,
     n=3000,
-    records=(_chain,),
+    records=(_chain, partial(_chain, like=0.0)),
     replaced=_recoded,
     couples=lambda rng: [_two_variables(agree) for agree in range(30, 60, 3)],
     answer=lambda release: bool(release.graph.skeleton),

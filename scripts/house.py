@@ -17,8 +17,8 @@ PACKAGE = ROOT / "dpcgd"
 MOST_LINES = {
     "dpcgd": 11_270,
     "book/tools": 3_580,
-    "tests": 15_876,
-    "benchmarks and scripts": 4_667,
+    "tests": 15_899,
+    "benchmarks and scripts": 4_668,
 }
 """What each part of the project may have."""
 FLOORS = (

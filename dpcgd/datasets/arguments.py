@@ -94,10 +94,8 @@ def check_whole(name: str, value, least: int):
     ValueError
         If it is not.
     """
-    if not is_whole(value):
+    if not (is_whole(value) and value >= least):
         raise ValueError(f"{name} must be a whole number, at least {least}, not {value!r}")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, not {value}")
 
 
 def check_generator(rng):
@@ -218,6 +216,5 @@ def check_file(path, refusal: str, *, allowed: Iterable[bytes] = ()):
 
 def data_folder() -> Path:
     """The folder of the package's data: inside an installed package, beside it in a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    inside = package / "data"
-    return inside if inside.is_dir() else package.parent / "data"
+    inside = Path(__file__).resolve().parents[1] / "data"
+    return inside if inside.is_dir() else inside.parents[1] / "data"

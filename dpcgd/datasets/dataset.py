@@ -205,8 +205,7 @@ class Dataset(Counts):
     def half_widths(self) -> np.ndarray:
         """Half of each range, the unit of :attr:`scaled`; for a category, of its level numbers."""
         every = self.levels.values()
-        halves = (x.half if isinstance(x, Parts) else max(1, len(x) - 1) / 2 for x in every)
-        return np.array([*halves])
+        return np.array([x.half if isinstance(x, Parts) else max(1, len(x) - 1) / 2 for x in every])
 
     @property
     def scaled(self) -> np.ndarray:

@@ -227,8 +227,7 @@ class Hsic(DependenceScore):
 
         Chapter 09, :prf:ref:`thm-hsic-training`.
         """
-        lipschitz = math.exp(-0.5) / self.width
-        return lipschitz * change * m / (2 * (m - 1))
+        return math.exp(-0.5) / self.width * change * m / (2 * (m - 1))
 
 
 @dataclass(frozen=True)

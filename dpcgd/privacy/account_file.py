@@ -381,7 +381,7 @@ def open_account(
     made_for = {**vars(account.budget), "composition": "renyi" if account.order else "basic"}
     for name, value in zip(made_for, (epsilon, delta, rows_per_person, composition), strict=True):
         if value not in (None, made := made_for[name]):
-            raise ValueError(f"{path} was made for {name} = {made}, not {value!r}; leave it out")
+            raise ValueError(f"{path} was made for {name} = {made}, not {value!r}; make another")
     return account
 
 

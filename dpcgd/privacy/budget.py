@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import NamedTuple
 
+import numpy as np
+
 from dpcgd.datasets.arguments import check_whole, is_real
 
 __all__ = ["Budget", "BudgetSpent", "Spent", "delta_for", "kept_for_rounding"]
@@ -39,7 +41,8 @@ class Spent(NamedTuple):
 
 
 def check_positive(name, value):
-    if not (is_real(value) and LEAST <= value <= MOST):
+    exact = value.item() if isinstance(value, np.generic) else value  # single precision overflows
+    if not (is_real(exact) and LEAST <= exact <= MOST):
         rule = f"a positive finite number, at least {LEAST:.3g}"
         raise ValueError(f"{name} must be {rule}, not {value!r}")
 

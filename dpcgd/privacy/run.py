@@ -226,6 +226,10 @@ def check_settings(data: Any, **settings: Any) -> None:
             usable = not isinstance(value, type) and all(hasattr(value, a) for a in attributes)
         if not usable:
             raise ValueError(f"{name} must be {rule}, not {value!r}")
+    if hasattr(settings.get("statistic"), "sensitivity"):
+        moves = settings["statistic"].sensitivity(10**6, (2, 2))  # of this test as of any other
+        if not (is_real(moves) and 0 <= moves <= MOST):
+            raise ValueError(f"sensitivities are finite numbers, 0 or more, not {moves!r}")
     if settings.get("knowledge") is not None:
         settings["knowledge"].arrays(data.variables)  # refuses names that are not there
 

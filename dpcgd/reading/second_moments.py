@@ -232,8 +232,7 @@ def _clear_rows(clipped, v, own) -> list[int]:
     if v not in clipped.numbers:
         return rows
     variances = np.array([SQUARE**2, *np.diag(clipped.moments)[rows[2:]]])
-    hidden = clipped.deviation >= FAINT * variances
-    return rows[: 1 + [*hidden, True].index(True)]
+    return rows[: 1 + [*(clipped.deviation >= FAINT * variances), True].index(True)]
 
 
 def _of_pairs(marginals, release) -> SecondMoments:

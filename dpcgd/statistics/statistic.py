@@ -42,10 +42,14 @@ class Statistic(Protocol):
         """The critical value of a test without noise; x and y count as dependent at or above it."""
 
     def value(self, table: np.ndarray) -> float:
-        """The statistic of a table with axes x, y and the conditioning variables."""
+        """The statistic of a table with axes x, y and the conditioning variables.
+
+        It is a finite number for every table, also for one with empty strata; what is no number
+        counts as no dependence. A threshold that depends on the levels is subtracted here.
+        """
 
     def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
-        """The most that replacing one of n records can change it, from public facts only."""
+        """The most that replacing one of n records changes it; finite, from public facts only."""
 
 
 def refusal(n: int, levels: tuple[int, ...]) -> str | None:
@@ -78,16 +82,19 @@ def refusal(n: int, levels: tuple[int, ...]) -> str | None:
 def in_sensitivities(distance: float, sensitivity: float) -> float:
     """A distance in units of a sensitivity; always a finite number.
 
-    If the sensitivity is 0, all data have the same value, and the distance is the largest.
+    If the sensitivity is 0, all data have the same value, and the distance is the largest. What is
+    no number is the smallest.
 
     Examples
     --------
     >>> in_sensitivities(1.0, 0.25), in_sensitivities(-1.0, 0.0) < -1e300
     (4.0, True)
+    >>> in_sensitivities(math.nan, 0.25) < -1e300
+    True
     """
     if sensitivity == 0:
         return math.copysign(MOST, distance) if distance else 0.0
-    return min(max(float(distance) / float(sensitivity), -MOST), MOST)
+    return min(MOST, max(-MOST, float(distance) / float(sensitivity)))
 
 
 def distance_below(

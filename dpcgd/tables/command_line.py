@@ -165,8 +165,8 @@ def show(text: Any, out: str | None, *read: str) -> None:
         import_module("dpcgd.privacy.sealed_file").write_whole(out, f"{str(text).rstrip()}\n")
 
 
-@command("CODEBOOK", "not_private", "ignore", "out")
-def schema(codebook: str, not_private: bool, ignore: tuple[str, ...], out: str | None) -> None:
+@command("CODEBOOK", "not_private", "ignore", "separator", "encoding", "out")
+def schema(codebook: str, not_private: bool, out: str | None, ignore, **form: Any) -> None:
     """Write a schema: the values that each variable may take.
 
     CODEBOOK is a JSON file that gives each variable its levels or its range, such as
@@ -175,8 +175,9 @@ def schema(codebook: str, not_private: bool, ignore: tuple[str, ...], out: str |
     result is a draft.
     """
     if not_private:
-        frame = import_module("dpcgd.tables.door").read_frame(codebook)
+        frame = import_module("dpcgd.tables.door").read_frame(codebook, **given(form))
         draft = dpcgd.draft_schema_from_data_not_private(frame, ignore=ignore)
+        click.echo("dpcgd: a draft, read off the data: no release may rest on it", err=True)
     else:
         draft = dpcgd.Schema.of(codebook).to_dict()
     show(json.dumps(draft, indent=1), out, codebook)

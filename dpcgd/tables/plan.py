@@ -289,8 +289,7 @@ class Plan:
             return NEVER
         test = self._detection(*shares)
         r = test.smallest(self.power)
-        numbers = sum(isinstance(own, NumberShares) for own in shares[:2])
-        return r, test.points(r) * HALVED**numbers
+        return r, test.points(r) * HALVED ** sum(isinstance(s, NumberShares) for s in shares[:2])
 
     def _detection(self, *shares: Shares) -> Detection:
         groups = tuple(map(_together, shares))

@@ -337,9 +337,9 @@ def test_a_variable_of_one_level_divides_nothing(system, statistic):
     assert not release.graph.skeleton & {frozenset("ab"), frozenset("ac")}
 
 
-def constant(number):
+def constant(number, moves=0.0):
     """A statistic that no record moves."""
-    calls = {"value": lambda table: number, "sensitivity": lambda n, levels: 0.0}
+    calls = {"value": lambda table: number, "sensitivity": lambda n, levels: moves}
     return SimpleNamespace(name="constant", proved=True, critical=1.0, **calls)
 
 
@@ -348,6 +348,19 @@ def constant(number):
 def test_a_statistic_that_no_record_moves_decides_for_sure(system, number, edges):
     settings = {"statistic": constant(number), "max_order": 0, "epsilon": 1e3, "margin": 0.0}
     assert len(system(DATA, rng=default_rng(0), **settings).graph.skeleton) == edges
+
+
+@pytest.mark.parametrize("moves", [math.nan, -1.0, math.inf, "1"])
+def test_a_sensitivity_that_is_no_number_is_refused(moves):
+    statistic = constant(0.0, moves)
+    refused(
+        "sensitivities are finite",
+        priv_pc,
+        DATA,
+        epsilon=1,
+        rng=default_rng(0),
+        statistic=statistic,
+    )
 
 
 def test_the_price_of_a_sieve_is_a_number_or_the_budget_is_spent():

@@ -252,7 +252,7 @@ NO_CODEBOOKS = [
     ({"a": {"range": "15"}}, {}, "'a': give its range as a list"),
     ({"a": {"range": [0, 1], "levels": ["0"]}}, {}, "'a': it needs levels, or the range or"),
     ({"a": {"range": [1, 9], "scale": "log"}}, {"bins": 2}, "only a range has a scale; take"),
-    ({"a": {"range": [0, 1]}}, {"bins": 1}, "bins must be at least 2, not 1"),
+    ({"a": {"range": [0, 1]}}, {"bins": 1}, "bins must be a whole number, at least 2, not 1"),
     ({"a": {"range": [0, 1]}}, {"bins": 2.5}, "bins must be a whole number"),
     ({"a": BIT}, {"ordered": ["c"]}, "ordered names 'c', which is no variable"),
 ]
@@ -266,7 +266,7 @@ NO_FRAMES = [
     ([[0, 1]], {}, "frame must be a pandas DataFrame, not a list"),
     (FRAME, {"ignore": "a"}, "ignore must be a list of columns"),
     (FRAME, {"ignore": ["a"]}, "a causal graph needs at least two variables, this has 1"),
-    (FRAME, {"bins": 0}, "bins must be at least 2"),
+    (FRAME, {"bins": 0}, "bins must be a whole number, at least 2"),
     (MANY, {}, r"'a' has 21 different values; pass ignore=\['a'\] if it names records"),
     (INFINITE, {}, "'a': a range is two finite numbers"),
     (pd.DataFrame({"a": [None, None], "b": BIT}), {}, "'a' has no level"),
@@ -277,7 +277,7 @@ NO_DRAFTS = [
     *[(draft_schema, {**columns, "b": BIT}, how, cure) for columns, how, cure in NO_CODEBOOKS],
     (draft_schema, FRAME, {}, "columns must map each variable to its levels or range, not a DataF"),
     *[(draft_from_data, *case) for case in NO_FRAMES],
-    (draft_from_public_table, FRAME, {"bins": 1}, "bins must be at least 2"),
+    (draft_from_public_table, FRAME, {"bins": 1}, "bins must be a whole number, at least 2"),
 ]
 
 

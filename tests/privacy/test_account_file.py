@@ -235,7 +235,7 @@ def test_an_account_is_not_made_of_what_is_no_budget_or_in_no_place(path, monkey
 def test_an_account_keeps_the_budget_it_was_made_for(account, path):
     others = {"epsilon": 2.0, "delta": 1e-5, "rows_per_person": 2, "composition": "renyi"}
     for name, value in others.items():
-        cure = "study.json was made for .*, not .*; leave it out"
+        cure = "study.json was made for .*, not .*; make another"
         refused(cure, open_account, path, **{name: value})
 
 

@@ -170,7 +170,7 @@ NO_IDS = [
     *((ids, 1, "a row belongs to nobody") for ids in OF_NOBODY),
     *((ids, 1, "ids must be one column") for ids in NO_COLUMN),
     ([], 1, "ids is empty"),
-    ([1, 2], 0, "rows_per_person must be at least 1"),
+    ([1, 2], 0, "rows_per_person must be a whole number, at least 1"),
     ([1, 2], 1.5, "rows_per_person must be a whole number"),
 ]
 

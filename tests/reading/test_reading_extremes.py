@@ -86,5 +86,5 @@ def test_what_is_read_has_probabilities(values, deviation):
 
 @pytest.mark.parametrize("number", [0, -1])
 def test_without_redraws_nothing_can_be_said(number):
-    with pytest.raises(ValueError, match="redraws must be at least 1"):
+    with pytest.raises(ValueError, match="redraws must be a whole number, at least 1"):
         fit_network(RELEASE, rng=default_rng(0), redraws=number)

@@ -240,7 +240,11 @@ NO_READINGS = [
     ("table", {"reading": "likeliest graph", "precision": 0.9}, "leave precision out"),
     *[("table", {"precision": odd}, NO_PRECISION) for odd in (0, 1.5, 2, "most", np.nan)],
     ("table", {"knowledge": Knowledge(without_causes=["Smoke"])}, "did you mean 'Smoker'"),
-    ("table", {"knowledge": {"without_causes": ["Smoker"]}}, "must be one such as Knowledge("),
+    (
+        "table",
+        {"knowledge": {"without_causes": ["Smoker"]}},
+        "knowledge must be one such as Knowledge",
+    ),
 ]
 
 

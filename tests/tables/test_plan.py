@@ -160,12 +160,12 @@ def epsilon_with(levels=LEVELS, **settings):
 
 
 test_a_plan_of_what_cannot_be_run_and_an_epsilon_for_what_cannot_be_seen_are_refused = refusals(
-    (planned_with(n=0), "n must be at least 1"),
+    (planned_with(n=0), "n must be a whole number, at least 1"),
     (planned_with(epsilon=0), "epsilon must be a positive finite number"),
     (planned_with(delta=1.5), "delta must be below 1"),
     (planned_with(alpha=0), "alpha must be a level above 0 and below 1"),
     (planned_with(max_order=3), "max_order must be 0, 1 or 2"),
-    (planned_with(rows_per_person=0), "rows_per_person must be at least 1"),
+    (planned_with(rows_per_person=0), "rows_per_person must be a whole number, at least 1"),
     (planned_with(power=0.005), "power must be above 0.01 and below 1"),
     (planned_with(shares={"e": (1, 1)}), "is no variable; correct the name"),
     (planned_with(shares={"b": (1, 1)}), "give each level one"),

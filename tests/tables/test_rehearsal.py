@@ -100,7 +100,7 @@ test_a_rehearsal_of_what_cannot_be_run_is_refused = refusals(
     (rehearsed(public=SMALL), "has other variables or levels"),
     (rehearsed(public=pd.DataFrame()), "public must be a Dataset"),
     (rehearsed(SMALL), "this takes no data"),
-    (rehearsed(runs=0), "runs must be at least 1"),
+    (rehearsed(runs=0), "runs must be a whole number, at least 1"),
     (rehearsed(rng=0), "rng must be a numpy Generator"),
     (rehearsed(system="table_pc"), "system must be one such as private_graph"),
     (rehearsed(epsilon=-1), "epsilon must be a positive finite number"),
