@@ -37,7 +37,7 @@ def values_of(
     Returns
     -------
     array, shape (tables,)
-        ``statistic.value`` of each table, up to the last digits.
+        ``statistic.value`` of each table, up to the last digits; 0 in place of what is no number.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def values_of(
     asked = np.asarray(asked, np.int64)
     if values_of_many := _function_of_many(statistic):
         return _of_each(values_of_many, tables, asked)
-    return np.array([statistic.value(tables.counts(tested)) for tested in asked.tolist()], float)
+    return np.nan_to_num([float(statistic.value(tables.counts(t))) for t in asked.tolist()])
 
 
 def _of_each(results_of, tables, asked) -> np.ndarray:

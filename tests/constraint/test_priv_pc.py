@@ -344,7 +344,7 @@ def constant(number, moves=0.0):
 
 
 @pytest.mark.parametrize("system", [laplace_pc, priv_pc, svt_pc, dpcgd.em_pc])
-@pytest.mark.parametrize(("number", "edges"), [(0.0, 0), (2.0, 15)])
+@pytest.mark.parametrize(("number", "edges"), [(0.0, 0), (2.0, 15), (math.nan, 0)])
 def test_a_statistic_that_no_record_moves_decides_for_sure(system, number, edges):
     settings = {"statistic": constant(number), "max_order": 0, "epsilon": 1e3, "margin": 0.0}
     assert len(system(DATA, rng=default_rng(0), **settings).graph.skeleton) == edges
