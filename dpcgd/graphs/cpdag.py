@@ -435,8 +435,7 @@ class CPDAG:
     @property
     def edges(self) -> list[tuple[int, int]]:
         """Each edge once, by column numbers: cause and effect; if undirected, in column order."""
-        pairs = np.argwhere(self.arcs).tolist()
-        return [(a, b) for a, b in pairs if a < b or not self.arcs[b, a]]
+        return [(a, b) for a, b in np.argwhere(self.arcs).tolist() if a < b or not self.arcs[b, a]]
 
     def label(self, a: int, b: int, short: bool = False) -> str:
         """The probabilities of an edge as text; empty without a certainty.

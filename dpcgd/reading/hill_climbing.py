@@ -5,6 +5,7 @@ from itertools import permutations
 import networkx as nx
 
 from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.reading.pair_features import dependence
 from dpcgd.reading.pair_score import PairScore
 from dpcgd.reading.release import MarginalRelease, check_moments
 
@@ -17,6 +18,9 @@ directions; the last digit must not choose one, nor turn the arc again and again
 
 def climb(release: MarginalRelease, *, most_parents: int = 4) -> CPDAG:
     """Add, remove and turn arcs one by one, each time with the largest gain, until none gains.
+
+    Arcs are added only between variables that depend on each other with a probability of one half
+    or more, by their own pair: to the score noise looks like dependence, where levels are rare.
 
     Parameters
     ----------
@@ -47,20 +51,20 @@ def climb(release: MarginalRelease, *, most_parents: int = 4) -> CPDAG:
     >>> climb(release).skeleton_f1(data.truth)
     1.0
     """
-    check_moments(release)
-    score, dag, variables = PairScore(release.marginals), nx.DiGraph(), release.graph.variables
+    marginals, variables = check_moments(release).marginals, release.graph.variables
+    score, dag, depend = PairScore(marginals), nx.DiGraph(), dependence(marginals) >= 1 / 2
     dag.add_nodes_from(range(len(variables)))
-    while step := _best_step(score, dag, most_parents):
+    while step := _best_step(score, dag, depend, most_parents):
         arc, new = step
         dag.remove_edges_from([arc])
         dag.add_edges_from(new)
     return CPDAG.from_dag(nx.relabel_nodes(dag, dict(enumerate(variables))))
 
 
-def _best_step(score, dag, most_parents) -> tuple | None:
+def _best_step(score, dag, depend, most_parents) -> tuple | None:
     """(arc to remove, arcs to add) of the legal step with the largest gain; of equals the last."""
     best: list[tuple] = []
-    for gain, arc, new in sorted(_steps(score, dag), reverse=True):
+    for gain, arc, new in sorted(_steps(score, dag, depend), reverse=True):
         if gain < (best[0][0] - TIE if best else TIE):
             break
         changed = dag.copy()
@@ -72,7 +76,7 @@ def _best_step(score, dag, most_parents) -> tuple | None:
     return max((step[1:] for step in best), default=None)
 
 
-def _steps(score, dag) -> list[tuple]:
+def _steps(score, dag, depend) -> list[tuple]:
     """(gain, arc to remove, arcs to add) of all steps, legal or not."""
     parents = {v: frozenset(dag.predecessors(v)) for v in dag}
     steps = []
@@ -81,7 +85,7 @@ def _steps(score, dag) -> list[tuple]:
             less = score.family(b, parents[b] - {a}) - score.family(b, parents[b])
             turned = score.family(a, parents[a] | {b}) - score.family(a, parents[a])
             steps += [(less, (a, b), ()), (less + turned, (a, b), ((b, a),))]
-        elif b not in parents[a]:
+        elif depend[a, b] and b not in parents[a]:
             more = score.family(b, parents[b] | {a}) - score.family(b, parents[b])
             steps.append((more, (a, b), ((a, b),)))
     return steps
