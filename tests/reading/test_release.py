@@ -18,6 +18,7 @@ from dpcgd.moments.interactions import NoisyTable
 from dpcgd.reading import hill_climbing as climbing
 from dpcgd.reading.graph_posterior import EDGE, GraphPosterior
 from dpcgd.reading.orientation import bits_of
+from dpcgd.reading.pair_features import dependence
 from dpcgd.reading.pair_score import PairScore
 from dpcgd.reading.release import read_moments, reread
 
@@ -282,6 +283,13 @@ def test_parents_are_limited_and_the_result_is_a_class():
     graph = climb(release, most_parents=1)
     assert len(graph.skeleton) <= data.d - 1
     assert graph == climb(release, most_parents=1)
+
+
+def test_no_edge_joins_variables_that_show_no_dependence():
+    release = dpcgd.table_pc(load("asia", rng=default_rng(0)), epsilon=0.1, rng=default_rng(1))
+    likely, graph = dependence(release.marginals), climb(release)
+    assert graph.skeleton
+    assert all(likely[edge] >= 0.5 for edge in graph.edges)
 
 
 @pytest.mark.parametrize("network", ["cancer", "asia", "survey"])
