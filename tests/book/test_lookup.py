@@ -46,5 +46,6 @@ def test_the_error_is_over_networks_where_one_has_a_single_run(table):
 
 
 def test_what_is_clear():
-    pairs = (0.1, 0.04), (0.1, 0.06), (-0.1, 0.02)
-    assert [lookup.Difference(*pair).clear for pair in pairs] == [True, False, False]
+    pairs = (0.1, 0.04), (0.1, 0.06), (0.1, 0.02), (-0.05, 0.0), (-0.1, 0.02)
+    differences = [lookup.Difference(*pair) for pair in pairs]
+    assert [own.clear for own in differences] == [True, False, True, False, False]

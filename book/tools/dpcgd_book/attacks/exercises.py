@@ -57,7 +57,8 @@ def check_round(mine: Callable, runs: int = 10_000) -> str:
 
 def check_plan(mine: Callable) -> str:
     """Chapter 6: a plan's rules, and how its surrogate compares with the least that is known."""
-    surrogate, orders = Surrogate(160.0), ([28, 60], [60, 28], [10, 20, 12], [28, 96, 96, 32])
+    surrogate = Surrogate(160.0)
+    orders = [28, 60], [60, 28], [190, 1200], [10, 20, 12], [28, 96, 96, 32]
     for total, tests in itertools.product((0.02, 0.002), orders):
         plan = np.array(mine(tests, total, surrogate.slope))
         spent = concentrated(np.array(tests), plan).sum()
@@ -90,13 +91,20 @@ def check_moments(mine: Callable, runs: int = 2000) -> str:
 def check_p_value(mine: Callable, tables: int = 40) -> str:
     """Chapter 11: the test that knows its noise, beside the package's."""
     rng, n = np.random.default_rng(11), 2500
+
+    def p_values(model, sigma):
+        table = rng.multinomial(n, model.ravel()).reshape(model.shape)
+        noisy = blurred_marginals(table, sigma, rng)
+        sums = (n * noisy.released[subset].values for subset in ((0,), (1,), (0, 1)))
+        return mine(*sums, n, sigma), association(noisy, 0, 1).p_value
+
     for table in range(tables):
         model = np.outer(*(0.7 * np.eye(k)[0] + 0.3 * rng.dirichlet([3.0] * k) for k in (3, 4)))
         sigma = (0.0, 2.0, 10.0, 30.0)[table % 4]
-        noisy = blurred_marginals(rng.multinomial(n, model.ravel()).reshape(3, 4), sigma, rng)
-        sums = (n * noisy.released[subset].values for subset in ((0,), (1,), (0, 1)))
-        said, wanted = mine(*sums, n, sigma), association(noisy, 0, 1).p_value
+        said, wanted = p_values(model, sigma)
         assert abs(said - wanted) < 0.05, f"with noise of {sigma:g} {wanted:.3f} became {said:.3f}"
+    clear, _ = p_values(np.eye(3) / 3, 30.0)
+    assert clear < 1e-6, f"two equal variables have a p-value of {clear:.2g}"
     return "right: its p-values are those of the theorem"
 
 
