@@ -124,9 +124,8 @@ place = Place("moments:Histogram.errors", tests="tables/test_tables_with_numbers
 place.swap("means of numbers that are taken for exact", times(0.0))
 place = Place("moments:number_vectors", tests=tests)
 place.edit("noise of constant numbers stretched", "np.maximum(A, B)", "A")
-place = Place("moments:levels_sensitivity", "table_pc", "moments/test_joined_levels.py")
-place.edit("a first look at the price of one variable", "2 * A", "2")
 place = Place("moments:join_levels", "table_pc", "moments/test_joined_levels.py")
+place.edit("a first look at the price of one variable", "look_sensitivity(_)", "2**0.5")
 place.edit("levels joined by their exact counts", "A, B = measure(lambda: C)", "_\nA = C")
 wrong = "wide = [v for v in wide if (data.counts([v]) > 0).sum() > most] or wide[:1]\n_"
 place.edit("levels that nobody has are joined first", "if not wide: ...", wrong)
@@ -214,7 +213,7 @@ Place("privacy:permute_and_flip", "em_pc").swap("permute-and-flip at half its pr
 place = Place("privacy:selection_scale", "em_pc")
 place.swap("the exponential mechanism without its 2", times(0.5))
 place = Place("privacy:AboveThreshold.__init__", "svt_pc")
-place.edit("queries of a sieve with the noise of its threshold", "2 * sensitivity", "sensitivity")
+place.edit("queries of a sieve with the noise of its threshold", "2 * float(A)", "A")
 tests = "privacy/test_mechanisms.py"
 place = Place("privacy:AboveThreshold.__init__", tests=tests)
 place.edit("a threshold without noise", "self._threshold = A", "self._threshold = threshold")

@@ -147,8 +147,7 @@ def proved_plan(account: Filter, statistic: Statistic, n: int, *, last: int) -> 
 def resolution(statistic: Statistic, n: int) -> float:
     """Distance of the critical value from 0, in sensitivities of the smallest conditional test."""
     levels = (2, 2, 2)
-    smallest = RECORDS_PER_CELL * math.prod(levels)  # with fewer records it would be refused
-    sensitivity = statistic.sensitivity(max(n, smallest), levels)
+    sensitivity = statistic.sensitivity(max(n, RECORDS_PER_CELL * math.prod(levels)), levels)
     return in_sensitivities(abs(statistic.critical), sensitivity)
 
 
@@ -305,8 +304,7 @@ def _improve(start, tests, remaining, surrogate, price) -> np.ndarray:
         return start * np.exp(logs)
 
     def left_over(logs):
-        costs = price(tests, epsilons(logs)).sum()
-        return -math.log(np.clip(costs / remaining, LEAST, MOST))
+        return -math.log(np.clip(price(tests, epsilons(logs)).sum() / remaining, LEAST, MOST))
 
     level, slope = surrogate.value(start), surrogate.gradient(start) * start
     unit = np.abs(slope).max()

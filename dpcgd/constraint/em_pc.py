@@ -63,8 +63,7 @@ class ExponentialOracle:
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
         """Record the pairs to be tested, and their conditioning sets."""
-        neighbours = neighbours_of(joined)
-        self._sets_of = partial(conditioning_sets, neighbours=neighbours, order=order)
+        self._sets_of = partial(conditioning_sets, neighbours=neighbours_of(joined), order=order)
         self._partners = neighbours_of(to_test)
         self._variable, self._decided = -1, False
 
@@ -198,7 +197,7 @@ def em_pc(data: Counts, *, choose: Choice = exponential, **shared: Unpack[TestKe
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
-    if choose not in CHOICES:
+    if choose not in [*CHOICES]:
         raise ValueError("choose must be dpcgd.privacy.mechanisms.exponential or permute_and_flip")
 
     def oracle(run: Run, statistic: Statistic) -> ExponentialOracle:

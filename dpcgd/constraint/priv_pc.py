@@ -61,8 +61,7 @@ class ThresholdOracle(AsksAhead):
         self._open = False  # whether there is a sieve
         self._separated = 0
         self._sampled = max(1, math.floor(self.rate * self.tables.n))
-        critical = self.statistic.critical
-        self._ahead = Ahead(self._values, lambda value: value < critical)
+        self._ahead = Ahead(self._values, lambda value: value < self.statistic.critical)
         self._sensitivity = cache(self.statistic.sensitivity)
         self._is_compiled = are_compiled(self.statistic, self.tables)
 
@@ -143,8 +142,7 @@ def share_of_the_rest(account: Filter, pairs: int, *, examined: bool = True) -> 
     parts = 2 if examined else 1
 
     def price(separated: int) -> Round:
-        share = account.share(1 / (parts * (pairs - separated) + 1))
-        epsilon = math.sqrt(2 / parts * share)
+        epsilon = math.sqrt(2 / parts * account.share(1 / (parts * (pairs - separated) + 1)))
         return Round(sieve=epsilon, examination=epsilon if examined else 0.0)
 
     return price

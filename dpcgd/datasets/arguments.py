@@ -81,6 +81,12 @@ def is_real(value) -> bool:
     return kind is float or (issubclass(kind, Real) and kind is not bool)
 
 
+def as_doubles(record, names) -> None:
+    """Store numbers of a frozen record as doubles: sums in narrower types lose small prices."""
+    for name in names:
+        object.__setattr__(record, name, float(getattr(record, name)))
+
+
 def is_whole(value) -> bool:
     """Whether the value is a whole number of Python or numpy, but no bool."""
     return isinstance(value, Integral) and not isinstance(value, bool)

@@ -136,8 +136,7 @@ class BitColumns(CountsTogether):
         origins, known = np.empty(numbers.size, np.int64), self._known
         kept = self._keys, self._places, self._ends
         self._known = find_subsets(ordered, self._sizes, *kept, numbers, origins, known)
-        sizes = np.diff(self._ends[known : self._known + 1])
-        if len(new := np.flatnonzero(sizes)):
+        if len(new := np.flatnonzero(np.diff(self._ends[known : self._known + 1]))):
             new = new[np.argsort(self._keys[known + new], kind="stable")]
             table, subset = np.divmod(origins[new], 1 << depth)
             has = (subset[:, None] >> np.arange(depth) & 1).astype(bool)
@@ -174,7 +173,7 @@ class BitColumns(CountsTogether):
             yield [self._codes(v, first // 64, len(weights)) for v in variables], weights
 
     def _codes(self, v, word, rows) -> np.ndarray:
-        """Codes and weights of a number of rows from a word on."""
+        """Codes of a variable in a number of rows from a word on."""
         codes = np.zeros(rows, np.int64)
         for j in range(int(self.levels[v] - 1).bit_length()):
             words = self._bits[self._first[v] + j, word : word + -(-rows // 64)]
@@ -288,8 +287,7 @@ def _collapsed(batches, levels):
     for batch in batches:
         for start in range(0, len(batch[0]), CHUNK):
             some = [column[start : start + CHUNK] for column in batch]
-            numbers = cell_numbers(some, levels, len(some[0]))
-            cells += np.bincount(numbers, minlength=len(cells))
+            cells += np.bincount(cell_numbers(some, levels, len(some[0])), minlength=len(cells))
     present = np.flatnonzero(cells)
     rows, rest = [present] * len(levels), present
     for v in reversed(range(len(levels))):  # numpy itself takes 64 variables at most

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +19,12 @@ MOST_KEPT_CELLS = 1 << 18
 class _Asked:
     """Counts from other data, kept because tests of the same variables share their tables."""
 
-    def __init__(self, data: Counts):
+    def __init__(self, data: Any):
         self._data, self._n, self._levels = data, data.n, data.cardinalities
         self.forget()
+
+    def subsample(self, chosen) -> "_Asked":
+        return _Asked(self._data.subsample(chosen))
 
     def forget(self):
         self._known, self._cells = {}, 0
@@ -118,8 +122,6 @@ class Tables(CountsTogether):
             Distinct record numbers, 0 to n - 1. They follow a fixed order, which differs from the
             file's, so choose them uniformly at random.
         """
-        if not isinstance(self._source, BitColumns):
-            raise TypeError("a sub-sample needs records; see check_records")
         smaller = copy.copy(self)
         smaller._source = self._source.subsample(chosen)
         smaller.n = len(chosen)

@@ -264,7 +264,7 @@ class Counted(NamedTuple):
 
 
 def in_batches(asked: np.ndarray) -> Iterator[np.ndarray]:
-    """Split the rows of `questions` so that the memory for one part stays small."""
+    """Split the rows of `asked` so that the memory for one part stays small."""
     many = max(1, MOST_AT_ONCE >> asked.shape[1])
     for start in range(0, len(asked), many):
         yield asked[start : start + many]

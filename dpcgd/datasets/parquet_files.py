@@ -114,11 +114,11 @@ def read_parquet(
     parts = list(chain.from_iterable(parts_of(file, schema, ignore, columns) for file in files))
     if not parts:
         raise ValueError(f"{files[0]} has no record, nor has any other file; give at least one")
-    named = paths if isinstance(paths, (str, os.PathLike)) else files[0]
-    name = name or Path(named).resolve().stem
+    name = name or Path(paths if isinstance(paths, (str, os.PathLike)) else files[0]).resolve().stem
     if client is None:
-        packed = pack_parts(parts, schema, zeros_on_disk if spill else zeros)
-        return PackedRecords(packed, schema, name)
+        return PackedRecords(
+            pack_parts(parts, schema, zeros_on_disk if spill else zeros), schema, name
+        )
     if spill:
         raise ValueError("spill is for one machine; with a client, leave it out")
     packer = partial(pack_parts, schema=schema)

@@ -209,8 +209,7 @@ def _scores(parents, levels, kind, rng) -> np.ndarray:
     scores = np.broadcast_to(base, (*parents, levels)).copy()
     size = {"weak": 0.5, "rare": 1.5, "copies": 1.0}[kind]
     for axis, k in enumerate(parents):
-        effect = size * rng.uniform(0.5, 1.5) * rng.normal(size=(k, levels))
-        scores += _along(axis, effect, parents)
+        scores += _along(axis, size * rng.uniform(0.5, 1.5) * rng.normal(size=(k, levels)), parents)
     return scores + 0.3 * size * rng.normal(size=scores.shape)
 
 

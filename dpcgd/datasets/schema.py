@@ -273,9 +273,7 @@ def draft_schema_from_data_not_private(
     >>> draft["smoke"]["levels"], draft["smoke"]["missing"], draft["pain"]["levels"]
     (['no', 'yes', 'unknown'], 'unknown', ['0', '1', '2'])
     """
-    frame = as_table(frame)
-    if not hasattr(frame, "columns"):  # of pandas
-        frame = frame.read_pandas()
+    frame = _in_pandas(frame)
     kept = [name for name in frame.columns if name not in ignore]
     check_columns(FRAME, list(frame.columns), dict.fromkeys(kept), ignore)
     return draft_schema({name: _seen(frame[name]) for name in kept}, bins=bins)
@@ -324,6 +322,7 @@ def draft_schema_from_public_table(
     """
     if bins is not None:
         check_whole("bins", bins, 2)
+    frame = _in_pandas(frame)
     drafts = draft_schema_from_data_not_private(frame, ignore=ignore)
     for name in [name for name, entry in drafts.items() if "range" in entry]:
         entry = drafts[name]
@@ -337,6 +336,11 @@ def draft_schema_from_public_table(
             entry["edges"] = sorted({float(f"{cut:.12g}") for cut in cuts})
             del entry["range"], entry["scale"]
     return Schema(drafts).to_dict()
+
+
+def _in_pandas(frame):
+    table = as_table(frame)
+    return table if hasattr(table, "columns") else table.read_pandas()
 
 
 def _round_number(value: float, unit: float) -> float:

@@ -39,6 +39,9 @@ SHORTEST = 1e-300
 OUTSIDE = ("clip", REFUSE)
 """Rules for a number outside the edges: it goes to the nearer end, or the table is refused."""
 
+UNPRINTABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that no XML holds, and so no figure of a report."""
+
 MISSING = {"None", "nan", "NaN", "NaT", "<NA>"}
 """A value that is not text is missing if it prints as one of these."""
 
@@ -162,6 +165,8 @@ def check_variables(public: object, values: str = "levels") -> None:
             raise ValueError(f"the variable name {name!r} is not text; write it as '{name}'")
         if not name or name != name.strip():
             raise ValueError(f"variable name {name!r} is empty or has blanks at its ends; mend it")
+        if UNPRINTABLE.search(name):
+            raise ValueError(f"variable name {name!r} has a character that no report can hold")
 
 
 def check_levels(levels: Mapping[str, Iterable]) -> Mapping[str, Sequence[str]]:
@@ -461,6 +466,8 @@ def _level(name, level) -> str:
         problem = f"the missing value {level} is among its levels; take it out, or list ''"
     elif text != text.strip():
         problem = f"level {text!r} has blanks at its ends; take them out"
+    elif UNPRINTABLE.search(text):
+        problem = f"level {text!r} has a character that no report can hold; take it out"
     else:
         return text
     raise ValueError(f"variable {name!r}: {problem}")

@@ -144,8 +144,7 @@ class Certainty:
         open_pairs = {pair: number for pair, number in self.edges.items() if number < 1}
         drawn = [open_pairs[pair] for pair in joined if pair in open_pairs]
         nothing = bool(open_pairs) and max(open_pairs.values()) < 0.5
-        few = sum(drawn) < len(drawn) / 2
-        return "; ".join([NO_PAIR] * nothing + [FEW_RIGHT] * few)
+        return "; ".join([NO_PAIR] * nothing + [FEW_RIGHT] * (sum(drawn) < len(drawn) / 2))
 
     def of_edge(self, start: str, end: str) -> tuple[float, float, float]:
         """The probabilities of an edge, of its arrow, and of the reverse arrow.
@@ -357,8 +356,7 @@ class CPDAG:
         """Variables and edges in the syntax of Graphviz and dagitty."""
         names = [_quoted(name) for name in self.variables]
         edges = self._edge_lines(names, undirected, f" [{label}{ATTRIBUTES}]")
-        lines = (f"  {line};" for line in (*heads, *names, *edges))
-        return "\n".join([f"{kind} {{", *lines, "}"])
+        return "\n".join([f"{kind} {{", *(f"  {line};" for line in (*heads, *names, *edges)), "}"])
 
     def _edge_lines(self, names, undirected, words: str) -> list[str]:
         """Each edge as text; `words` has places for its label and its probabilities, if any."""

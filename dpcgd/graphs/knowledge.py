@@ -70,7 +70,7 @@ class Knowledge:
         cure = "give a list of lists of names, as in tiers=[['age'], ['smoke', 'lung']]"
         object.__setattr__(self, "tiers", _groups_of_names("tiers", self.tiers, Iterable, cure))
         for earlier, later in combinations(self.tiers, 2):
-            for name in {*earlier} & {*later}:
+            for name in (name for name in earlier if name in later):
                 raise ValueError(f"{name!r} is in the tiers twice; name each variable once")
         cure = "give a list of names, as in without_causes=['age']"
         (names,) = _groups_of_names("without_causes", [self.without_causes], Iterable, cure)

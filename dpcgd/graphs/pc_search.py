@@ -174,8 +174,7 @@ def search(
     left_out = unconfirmed & skeleton.removable & (untested == "drop")
     first = {pair: [(given, 0.0)] for pair, given in skeleton.separated.items()}
     grades = _grades(grading, skeleton, max_order) if grading else first
-    colliders = _colliders(skeleton, grades)
-    arcs = _orient(skeleton.joined & ~left_out, colliders, forbidden, left_out)
+    arcs = _orient(skeleton.joined & ~left_out, _colliders(skeleton, grades), forbidden, left_out)
 
     def names(columns):
         return tuple(variables[v] for v in columns)

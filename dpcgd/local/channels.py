@@ -1,12 +1,13 @@
 """Channels of local mechanisms: their domains, and their exact privacy from all entries."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.spatial.distance import cdist
 
+from dpcgd.datasets.arguments import is_real, is_whole
 from dpcgd.local.draws import Draws, draws_for
 
 __all__ = ["Levels", "Mechanism", "privacy_loss"]
@@ -117,15 +118,15 @@ def privacy_loss(
 
 
 def shape_of(levels: Levels) -> tuple[int, ...]:
-    return (levels,) if isinstance(levels, int | np.integer) else tuple(levels)
+    return tuple(levels) if isinstance(levels, Iterable) else (levels,)
 
 
 def checked_levels(levels) -> Levels:
     shape = shape_of(levels)
-    if not shape or any(int(k) != k or k < 2 for k in shape):
+    if not shape or any(not is_whole(k) or k < 2 for k in shape):
         raise ValueError(f"levels must be 2 or more, not {levels}; with one level, leave it out")
     shape = tuple(int(k) for k in shape)
-    return shape[0] if isinstance(levels, int | np.integer) else shape
+    return shape if isinstance(levels, Iterable) else shape[0]
 
 
 def checked_whole(levels: Levels) -> Levels:
@@ -144,7 +145,7 @@ def check_p_max(p_max: float, levels: Levels) -> int:
 
 
 def check_nonnegative(name, value):
-    if not (value >= 0 and math.isfinite(value)):
+    if not (is_real(value) and value >= 0 and math.isfinite(value)):
         raise ValueError(f"{name} must be a number that is not negative, not {value}")
 
 

@@ -70,6 +70,7 @@ class ComponentWise(Mechanism):
         epsilon : float
             Epsilon of the whole record. Variable i gets epsilon levels[i] / sum(levels).
         """
+        channels.check_nonnegative("epsilon", epsilon)
         levels, total = tuple(levels), sum(levels)
         return cls([kind.from_epsilon(k, epsilon * k / total) for k in levels])
 

@@ -38,8 +38,7 @@ class SeededDraws:
     def each(self, weights: np.ndarray) -> np.ndarray:
         """A column for each row, with probability proportional to its weight."""
         edges = weights.cumsum(axis=1)
-        places = self._rng.random(len(weights)) * edges[:, -1]
-        return (edges <= places[:, None]).sum(axis=1)
+        return (edges <= (self._rng.random(len(weights)) * edges[:, -1])[:, None]).sum(axis=1)
 
     def from_rows(self, weights: np.ndarray, row: np.ndarray) -> np.ndarray:
         """A column for each entry of `row`, with probability proportional to that row's weights."""

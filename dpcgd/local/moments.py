@@ -119,8 +119,7 @@ class CorrelationOracle:
         mean, covariance, (values, roots, squares) = self._summary
         tested, rest = [x, y, *given], [*given]
         within = _lifted(covariance[np.ix_(rest, rest)])
-        slopes = np.linalg.solve(within, covariance[np.ix_(rest, [x, y])])
-        a, b = np.vstack([np.eye(2), -slopes]).T
+        a, b = np.vstack([np.eye(2), -np.linalg.solve(within, covariance[np.ix_(rest, [x, y])])]).T
         partial = a @ covariance[np.ix_(tested, tested)] @ b
         # what each report adds to the partial covariance; the slopes' own errors cancel
         mean_a, mean_b = a @ mean[tested], b @ mean[tested]

@@ -148,8 +148,8 @@ def _lengthening(singles: Singles, v: int) -> np.ndarray:
         return np.eye(singles.widths[v])
     columns = singles.columns(v)
     values, turned = np.linalg.eigh((columns.T * singles.table(v)) @ columns)
-    floor = singles.least_variance(v)
-    return (turned / np.maximum(values, floor) ** 0.25) @ turned.T  # whatever the vectors' signs
+    # whatever the signs of the vectors
+    return (turned / np.maximum(values, singles.least_variance(v)) ** 0.25) @ turned.T
 
 
 def noise_of_means(singles: Singles, v: int) -> np.ndarray:
@@ -234,8 +234,7 @@ class ClippedMoments(Singles):
     def to_receipt(self) -> dict[str, Any]:
         """The content for a receipt: single variables, and the upper triangle of the moments."""
         upper = [row[i:].tolist() for i, row in enumerate(self.moments)]
-        clipped = {"moments": upper, "deviation": self.deviation}
-        return {**super().to_receipt(), "clipped": clipped}
+        return super().to_receipt() | {"clipped": {"moments": upper, "deviation": self.deviation}}
 
 
 def clips(data: Counts, rho: float) -> bool:
@@ -442,5 +441,4 @@ def _turned(clipped) -> Blocks:
     spread = np.where(free & np.outer(varying, varying), clipped.deviation, 0.0)
     noise = spread**2 * np.outer(wide, wide) + _further_variance(lengths, off, np.zeros(size), n)
     correlations = np.where(free, scale @ clipped.moments @ scale.T, unit)
-    covariances = np.where(varying, clipped.moments, unit)
-    return _seen(correlations, noise, covariances, spread, n, rows)
+    return _seen(correlations, noise, np.where(varying, clipped.moments, unit), spread, n, rows)

@@ -432,8 +432,7 @@ class NoisyTable(Marginals):
         super().__init__(n, counts.shape, {subset: self._moment(n, subset) for subset in subsets})
 
     def _moment(self, n: int, subset: Subset) -> Moment:
-        others = tuple(v for v in range(self.counts.ndim) if v not in subset)
-        margin = self.counts.sum(axis=others)
+        margin = self.counts.sum(axis=tuple(v for v in range(self.counts.ndim) if v not in subset))
         deviation = math.sqrt(2 * self.counts.size / margin.size) * self.scale
         return Moment(interaction_of(margin) / n, deviation / n)
 

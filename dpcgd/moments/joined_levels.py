@@ -1,6 +1,5 @@
 """Joining of levels by noisy counts of single variables, until tests can bear the noise."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -11,8 +10,9 @@ import numpy as np
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.moments.interactions import Measurement
+from dpcgd.moments.scores import look_sensitivity
 
-__all__ = ["FIRST_LOOK", "MOST_LEVELS", "JoinedCounts", "join_levels", "levels_sensitivity"]
+__all__ = ["FIRST_LOOK", "MOST_LEVELS", "JoinedCounts", "join_levels"]
 
 MOST_LEVELS = 16
 """The largest number of levels of a variable; if it has more, some are joined."""
@@ -24,22 +24,6 @@ FIRST_LOOK = 0.03
 
 OTHER = "other"
 """Name of the joined rare levels of an unordered variable."""
-
-
-def levels_sensitivity(variables: int) -> float:
-    """Replace-one L2 sensitivity of the tables of so many single variables.
-
-    Notes
-    -----
-    A record leaves one cell of each table and enters another. Chapter 18,
-    :prf:ref:`thm-joined-levels`.
-
-    Examples
-    --------
-    >>> levels_sensitivity(8)
-    4.0
-    """
-    return math.sqrt(2 * variables)
 
 
 def join_levels(
@@ -101,7 +85,7 @@ def join_levels(
     ends = np.cumsum([data.cardinalities[v] for v in wide])[:-1]
     noisy, _ = measure(
         lambda: np.concatenate(data.counts_many([v] for v in wide)).astype(float),
-        sensitivity=levels_sensitivity(len(wide)),
+        sensitivity=look_sensitivity(len(wide)),
         rho=rho,
     )
     groups, levels, joined = {}, dict(data.levels), {}

@@ -52,12 +52,12 @@ records."""
 
 
 def look_sensitivity(variables: int) -> float:
-    """Replace-one L2 sensitivity of counts of disjoint pieces, for so many variables together.
+    """Replace-one L2 sensitivity of counts of levels or pieces, for so many variables together.
 
     Notes
     -----
-    A record leaves one piece of each variable and enters another. Chapter 16,
-    :prf:ref:`thm-look-at-numbers`.
+    A record leaves one level, or piece, of each variable and enters another. Chapters 16 and 18,
+    :prf:ref:`thm-look-at-numbers` and :prf:ref:`thm-joined-levels`.
 
     Examples
     --------
@@ -263,8 +263,7 @@ class Singles(Marginals):
     def _parts(self) -> list:
         histograms = ((own.starts, own.shares, own.missing) for own in self.numbers.values())
         entries = ((v, *own) for v, own in self.entries.items())
-        flat = chain.from_iterable((*histograms, *entries))
-        return [*super()._parts(), *self.numbers, *flat]
+        return [*super()._parts(), *self.numbers, *chain.from_iterable((*histograms, *entries))]
 
     def to_receipt(self) -> dict[str, Any]:
         """The content for a receipt: moments, pieces of numbers' ranges, and reduced entries."""

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from dpcgd.datasets.arguments import check_generator
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.pairwise.dependence_scores import DependenceScore, Hsic
 from dpcgd.pairwise.kernel_ridge import Ridge
@@ -162,6 +163,7 @@ def anm(
     ('x', 'y')
     """
     _check_pair(pair)
+    check_generator(rng)
     run = run_without_privacy(pair, numbers=True, score=score, ridge=ridge)
     constant = np.ptp(pair.codes, axis=0) == 0
     if constant.any():
@@ -360,8 +362,7 @@ def _drawn(pair: Dataset, weights: np.ndarray, rng: np.random.Generator) -> Data
     bins = len(weights)
     cells = rng.choice(weights.size, pair.n, p=weights.ravel() / weights.sum())
     places = np.column_stack(np.unravel_index(cells, weights.shape)) + rng.random((pair.n, 2))
-    ends = dict.fromkeys(pair.variables, (-1.0, 1.0))
-    return Dataset.of_numbers(places * 2 / bins - 1, ends)
+    return Dataset.of_numbers(places * 2 / bins - 1, dict.fromkeys(pair.variables, (-1.0, 1.0)))
 
 
 def _check_pair(pair: Dataset):

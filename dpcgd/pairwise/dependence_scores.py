@@ -8,7 +8,9 @@ from typing import ClassVar
 import numpy as np
 from scipy.stats import kendalltau, rankdata
 
+from dpcgd.datasets.arguments import as_doubles
 from dpcgd.pairwise.kernel_ridge import gaussian_kernel
+from dpcgd.privacy.budget import ROOM
 from dpcgd.privacy.mechanisms import laplace, propose_test_release
 
 __all__ = ["Hsic", "Iqr", "Kendall", "DependenceScore", "Spearman"]
@@ -197,6 +199,7 @@ class Hsic(DependenceScore):
     theorems: ClassVar[tuple[str, ...]] = ("thm-hsic-test",)
 
     def __post_init__(self):
+        as_doubles(self, ["width"])
         if not 0 < self.width < math.inf:
             raise ValueError(f"width must be positive and finite, not {self.width!r}")
 
@@ -267,6 +270,7 @@ class Iqr(DependenceScore):
     spends_delta: ClassVar[bool] = True
 
     def __post_init__(self):
+        as_doubles(self, ["width", "floor"])
         if not 1e-9 <= self.width <= 1e9:
             raise ValueError(f"width must lie between 1e-9 and 1e9, not {self.width!r}")
         if not 0 < self.floor < math.inf:
@@ -300,7 +304,7 @@ class Iqr(DependenceScore):
         replaced to leave the bin; the larger count, less one. Chapter 08,
         :prf:ref:`thm-iqr-distance`.
         """
-        low, high = _reach(np.sort(values), change)
+        low, high = _reach(np.sort(values), change * (1 + ROOM))
         low, high = np.minimum(self._log(low), MOST_LOG), self._log(high)
         counts = []
         for shift in (0.0, 0.5):

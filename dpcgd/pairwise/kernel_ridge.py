@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solveh_banded
 
+from dpcgd.datasets.arguments import as_doubles
+
 __all__ = ["Fitted", "GaussianRidge", "Ridge"]
 
 GRID = 2.0**-20
@@ -72,6 +74,7 @@ class Ridge:
     width: float = 0.5
 
     def __post_init__(self):
+        as_doubles(self, ["penalty", "width"])
         if not LEAST_PENALTY <= self.penalty <= 1:
             raise ValueError(f"penalty must be at {LEAST_PENALTY:g} or more and at most 1")
         if not 0 < self.width < math.inf:

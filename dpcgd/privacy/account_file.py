@@ -13,7 +13,7 @@ from typing import Any
 
 from dpcgd.privacy.budget import ROOM, Budget, BudgetSpent, Spent
 from dpcgd.privacy.conversions import epsilon_of_rho, renyi_limit, renyi_order, rho_of_budget
-from dpcgd.privacy.sealed_file import check_target, read_sealed, write_sealed
+from dpcgd.privacy.sealed_file import check_target, read_sealed, sealed, write_whole
 
 __all__ = ["AccountFile", "Reservation", "ReservedEpsilon", "open_account", "unreserved"]
 
@@ -112,7 +112,10 @@ class AccountFile:
 
     Attributes
     ----------
-    path : Path budget : Budget Of all runs together. order : float or None
+    path : Path
+    budget : Budget
+        Of all runs together.
+    order : float or None
         Order of the Renyi divergences that add up over the runs, fixed when the account was made;
         None if epsilons and deltas add up.
 
@@ -416,7 +419,7 @@ def _read(path: Path) -> tuple[AccountFile, tuple[Reservation, ...]]:
 def _write(account: AccountFile, *runs: Reservation) -> None:
     made_for = {"format": FORM, "budget": vars(account.budget), "order": account.order}
     entries = [vars(run) for run in runs]
-    write_sealed(account.path, {**made_for, "in_words": IN_WORDS, "runs": entries})
+    write_whole(account.path, sealed({**made_for, "in_words": IN_WORDS, "runs": entries}))
 
 
 @contextmanager

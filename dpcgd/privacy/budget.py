@@ -28,6 +28,9 @@ USUAL_DELTA = 1e-6
 MOST_ROWS = 10**9
 """The most rows that one person may have; its square is still far below the largest double."""
 
+MOST_RECORDS = 1 << 48
+"""The most records of a table; their whole sums are still exact in doubles."""
+
 
 class BudgetSpent(Exception):
     """A spend was refused: it would exceed the budget. No data was touched for it."""
@@ -157,6 +160,8 @@ def kept_for_rounding(n: int) -> float:
     >>> kept_for_rounding(500_000), kept_for_rounding(10**9)
     (0.0, 1.77...e-06)
     """
+    if n > MOST_RECORDS:
+        raise ValueError(f"{n:,} records are too many for exact sums; at most {MOST_RECORDS:,}")
     share = n * 2.0**-49
     return share if share > ROOM else 0.0
 

@@ -17,7 +17,7 @@ __all__ += ["epsilon_of_rho", "rho_of_budget", "zcdp_rho"]
 __all__ += ["advanced_composition", "pure_divergence", "renyi_limit", "renyi_order"]
 
 LEAST_RHO, MOST_RHO = 1e-200, 1e300
-"""The least rho that a filter accepts; parts of it must still be doubles."""
+"""The least rho that a filter accepts, for parts of it must still be doubles, and the most."""
 
 STEEP = 1e4
 """Above this epsilon or noise multiplier, another formula keeps the digits of a Gaussian's
@@ -25,7 +25,7 @@ delta."""
 
 
 def squared(value) -> float:
-    """The exponential, infinite if it is too large for a double."""
+    """The square, infinite if it is too large for a double."""
     return value**2 if float(value) < 1e150 else float(value) * float(value)
 
 
@@ -246,8 +246,7 @@ def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
     if math.isnan(epsilon):
         raise ValueError(f"epsilon must be a number, not {epsilon!r}")
     if epsilon < 0:  # the two neighbours change places
-        rest = gaussian_delta(noise_multiplier, -epsilon)
-        return -math.expm1(epsilon) + math.exp(epsilon) * rest
+        return -math.expm1(epsilon) + math.exp(epsilon) * gaussian_delta(noise_multiplier, -epsilon)
     half, shift = 0.5 / noise_multiplier, float(epsilon) * float(noise_multiplier)
     first = log_ndtr(half - shift)
     if first < -745:  # delta is at most its exponential

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
+from dpcgd.datasets.arguments import as_doubles
+
 __all__ = ["Event", "Neighbours"]
 __all__ += ["ApproximateEvent", "BoundedRangeEvent", "GaussianEvent", "PureEvent"]
 
@@ -29,8 +31,17 @@ class Neighbours(Enum):
         return self.value.replace("one record", several) if rows_per_person > 1 else self.value
 
 
+class _Priced:
+    """An event; the parameters that give its price are doubles."""
+
+    parameters: ClassVar[tuple[str, ...]]
+
+    def __post_init__(self):
+        as_doubles(self, self.parameters)
+
+
 @dataclass(frozen=True)
-class _PricedByEpsilon:
+class _PricedByEpsilon(_Priced):
     mechanism: str
     epsilon: float
     neighbours: Neighbours = Neighbours.REPLACE_ONE
@@ -48,7 +59,7 @@ class BoundedRangeEvent(_PricedByEpsilon):
 
 
 @dataclass(frozen=True)
-class GaussianEvent:
+class GaussianEvent(_Priced):
     """Gaussian noise was added; `noise_multiplier` is its deviation over the L2 sensitivity."""
 
     mechanism: str
@@ -60,7 +71,7 @@ class GaussianEvent:
 
 
 @dataclass(frozen=True)
-class ApproximateEvent:
+class ApproximateEvent(_Priced):
     """A mechanism ran that was (epsilon, 0)-private except with probability delta."""
 
     mechanism: str

@@ -2,6 +2,7 @@
 
 import decimal
 import math
+import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -83,6 +84,10 @@ def prices_of(events) -> str:
     return ", ".join(shown)
 
 
+PAYING = threading.RLock()
+"""Held while anything pays or fires, so that threads do not use one budget twice."""
+
+
 class NoPrivacy:
     """The account of a run without privacy: it counts nothing and promises nothing."""
 
@@ -148,14 +153,15 @@ class _Enforced:
         ValueError
             If an event has a sensitivity for other neighbours, or costs nothing.
         """
-        used = self._used
-        for event in events:
-            used = self._after(used, event)
-        if self.before_spending:
-            self.before_spending()
-            self.before_spending = None
-        self._events.extend(events)
-        self._used = used
+        with PAYING:
+            used = self._used
+            for event in events:
+                used = self._after(used, event)
+            if self.before_spending:
+                self.before_spending()
+                self.before_spending = None
+            self._events.extend(events)
+            self._used = used
 
     def _after(self, used: Cost, event: Event) -> Cost:
         """The used cost after this event; raises BudgetSpent if it exceeds the limit."""
@@ -169,6 +175,8 @@ class _Enforced:
             raise ValueError(f"{event.mechanism} must {cost}")
         total = math.nextafter(used.price + price, math.inf)  # rounding never in our favour
         failing = used.delta + event.delta
+        if failing - used.delta < event.delta:
+            failing = math.nextafter(failing, math.inf)
         if not (total <= self.limit.price and failing <= self.limit.delta):
             cure = "; see Filter(reserved=...)" if event.delta else ""
             asked = f"{event.mechanism} with {prices_of([event])}"
@@ -182,8 +190,15 @@ class _Enforced:
         Parameters
         ----------
         share : float
-            The share of rho, or of epsilon if epsilons are added up.
+            The share of rho, or of epsilon if epsilons are added up; at least 0 and below 1.
+
+        Raises
+        ------
+        ValueError
+            If it is another number.
         """
+        if not 0 <= share < 1:
+            raise ValueError(f"share must be at least 0 and below 1, not {share!r}")
         self.limit = self.limit._replace(price=self.limit.price * (1 - share))
 
     def divergence(self, order: float) -> float:
@@ -487,11 +502,6 @@ class Odometer:
         check_delta(delta)
         self.delta = delta
         self._events: list[Any] = []  # those with an epsilon
-
-    @classmethod
-    def for_budget(cls, budget: Budget) -> "Odometer":
-        """An odometer at the budget's delta; the budget's epsilon is not enforced."""
-        return cls(budget.delta)
 
     def keep(self, share: float) -> None:
         """Reserve nothing: there is no budget."""

@@ -9,7 +9,7 @@ import numpy as np
 from dpcgd.privacy.budget import growth
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.events import ApproximateEvent, BoundedRangeEvent, GaussianEvent, PureEvent
-from dpcgd.privacy.filters import Account, Filter
+from dpcgd.privacy.filters import PAYING, Account, Filter
 from dpcgd.privacy.noise import Draw, Noise, laplace_scale
 
 __all__ = ["AboveThreshold", "exponential", "gaussian", "gaussian_for_rho", "laplace"]
@@ -310,7 +310,7 @@ class AboveThreshold:
         half = PureEvent("above threshold", before_amplification(epsilon, rate) / 2)
         self.scale = laplace_scale(sensitivity, half)
         noisy_threshold = noise.laplace(sensitivity, half)
-        self._noisy = noise.laplace(2 * sensitivity, half)
+        self._noisy = noise.laplace(2 * float(sensitivity), half)
         account.spend(PureEvent("above threshold", epsilon))
         self._threshold = noisy_threshold(threshold)
         self._fired = False
@@ -323,9 +323,10 @@ class AboveThreshold:
         RuntimeError
             If an earlier query was above it: the guarantee covers no further answer.
         """
-        if self._fired:
-            raise RuntimeError("this above-threshold has fired; pay for a new one")
-        self._fired = self._noisy(query()) >= self._threshold
+        with PAYING:
+            if self._fired:
+                raise RuntimeError("this above-threshold has fired; pay for a new one")
+            self._fired = self._noisy(query()) >= self._threshold
         return self._fired
 
 

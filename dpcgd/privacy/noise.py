@@ -40,8 +40,7 @@ def laplace_scale(sensitivity: float, event: PureEvent | ApproximateEvent) -> fl
     >>> laplace_scale(1.0, PureEvent("Laplace", 0.5))
     2.0
     """
-    epsilon = event.epsilon
-    scale = float(sensitivity) / float(epsilon) if epsilon > 0 else math.nan
+    scale = float(sensitivity) / event.epsilon if event.epsilon > 0 else math.nan
     return _checked_scale(scale, sensitivity, event)
 
 
@@ -53,7 +52,7 @@ def selection_scale(sensitivity: float, event: PureEvent | BoundedRangeEvent) ->
     ValueError
         As for :func:`laplace_scale`.
     """
-    return laplace_scale(2 * sensitivity, PureEvent(event.mechanism, event.epsilon))
+    return laplace_scale(2 * float(sensitivity), PureEvent(event.mechanism, event.epsilon))
 
 
 def gaussian_scale(sensitivity: float, event: GaussianEvent) -> float:
@@ -70,11 +69,11 @@ def gaussian_scale(sensitivity: float, event: GaussianEvent) -> float:
     6.0
     """
     with np.errstate(all="ignore"):
-        return _checked_scale(event.noise_multiplier * sensitivity, sensitivity, event)
+        return _checked_scale(event.noise_multiplier * float(sensitivity), sensitivity, event)
 
 
 def _checked_scale(scale, sensitivity, event) -> float:
-    if not 0 <= scale <= WIDEST:
+    if not 0 <= scale <= WIDEST or scale == 0 < sensitivity:
         given = f"{event!r} and sensitivity {sensitivity!r}"
         raise ValueError(f"{given} give no scale of noise; take less of it or a larger budget")
     return scale

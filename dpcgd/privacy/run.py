@@ -16,7 +16,7 @@ import numpy as np
 
 from dpcgd.datasets.arguments import is_real, is_whole, refuses_weights
 from dpcgd.datasets.dataset import check_records, check_values
-from dpcgd.datasets.variable import Parts
+from dpcgd.datasets.variable import Parts, check_variables
 from dpcgd.privacy.account_file import ReservedEpsilon
 from dpcgd.privacy.budget import LEAST, MOST, Budget, delta_for, kept_for_rounding
 from dpcgd.privacy.filters import Account, Filter, NoPrivacy
@@ -116,7 +116,7 @@ class Terms:
         return digest_of([[name, list(levels)] for name, levels in self.domain.items()])
 
 
-def _told(value: Any) -> Any:
+def _stored(value: Any) -> Any:
     """A setting in the form that a release stores."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -149,9 +149,14 @@ def check_data(data: Any, *, numbers: bool, records: bool = False) -> None:
     ValueError
         With advice on how to make a usable data set.
     """
-    if not hasattr(data, "cardinalities"):
+    if isinstance(data, type) or not hasattr(data, "cardinalities"):
         cure = "make one with read_csv(path, schema) or Dataset.from_pandas(frame, levels)"
         raise ValueError(f"data must be a data set, not a {type(data).__name__}; {cure}")
+    check_variables(data.levels)
+    if type(data.n) is not int:
+        raise ValueError(
+            f"n is the number of records, an int of Python, not {data.n!r}; use int(n)"
+        )
     if records:
         check_records(data, "this system")
     if data.numbers and not numbers:
@@ -168,31 +173,35 @@ MOST_TESTS = 1e50
 
 NUMBERS = {
     "alpha": (LEAST, BELOW_ONE, "a level above 0 and below 1"),
-    "clip": (ABOVE_ZERO, MOST, "above 0 and finite"),
+    "bins": (2, 1024, "a whole number, at least 2 and at most 1024"),
+    "clip": (1e-100, 1e100, "above 0, from 1e-100 to 1e100"),
     "l1": (0, MOST, "finite and not negative"),
     "least_effect": (0, BELOW_ONE, "at least 0 and below 1"),
     "least_share": (0, BELOW_ONE, "at least 0 and below 1"),
     "margin": (-MOST, MOST, "a finite number of noise scales"),
+    "max_order": (0, math.inf, "a whole number, at least 0"),
     "planned_tests": (1, MOST_TESTS, f"at least 1 and at most {MOST_TESTS:g}"),
     "rate": (ABOVE_ZERO, 1, "above 0 and at most 1"),
     "row_norm": (1e-100, 1e100, "above 0, from 1e-100 to 1e100"),
+    "steps": (1, math.inf, "a whole number, at least 1"),
     "threshold": (0, MOST, "finite and not negative"),
 }
 """Settings that are numbers: the least and the largest value, and the rule in words."""
 
-WHOLE_NUMBERS = {"bins": 2, "max_order": 0, "steps": 1}
-"""Settings that are whole numbers, and the least value of each."""
+WHOLE_NUMBERS = ("bins", "max_order", "steps")
+"""Settings among these that are whole numbers."""
 
 PARTS = {
     "knowledge": ("Knowledge(forbidden=[...], required=[...])", "arrays"),
     "ridge": ("Ridge()", "fit", "change"),
+    "schedule": ("dpcgd.score.schedules.uniform", "__call__"),
     "score": ("Hsic()", "value", "release"),
     "statistic": ("KendallZ()", "value", "critical"),
 }
 """Settings that are parts of a system: an example, and the attributes that each needs."""
 
-CHECKED_BEFORE = ("aim", "choose", "precision", "protects", "schedule", "standardized", "untested")
-"""Settings that a system checks itself before it opens its run."""
+CHECKED_BEFORE = ("aim", "choose", "precision", "protects", "untested")
+"""Settings that a system checks itself, before it spends."""
 
 
 def check_settings(data: Any, **settings: Any) -> None:
@@ -216,10 +225,10 @@ def check_settings(data: Any, **settings: Any) -> None:
             continue
         if name in NUMBERS:
             least, most, rule = NUMBERS[name]
-            usable = is_real(value) and least <= value <= most
-        elif name in WHOLE_NUMBERS:
-            rule = f"a whole number, at least {WHOLE_NUMBERS[name]}"
-            usable = is_whole(value) and value >= WHOLE_NUMBERS[name]
+            is_kind = is_whole if name in WHOLE_NUMBERS else is_real
+            usable = is_kind(value) and least <= value <= most
+        elif name == "standardized":
+            rule, usable = "True or False", isinstance(value, bool)
         else:
             example, *attributes = PARTS[name]
             rule = f"one such as {example}"
@@ -431,6 +440,9 @@ def takes_keywords(system: Callable[_P, _R]) -> Callable[_P, _R]:
             signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{system.__name__}() {error}") from None
+        for name, value in kwargs.items():
+            if isinstance(value, np.generic):  # narrow numbers round, or overflow, in a price
+                kwargs[name] = value.item()
         return system(*args, **kwargs)
 
     called.__signature__ = signature  # type: ignore[attr-defined]
@@ -442,7 +454,7 @@ def _terms(data: Any, settings: dict, numbers: bool, records: bool, noise: str) 
     check_data(data, numbers=numbers, records=records)
     check_settings(data, **settings)
     domain = domain_of(data.levels)
-    shown = {name: _told(value) for name, value in settings.items() if value is not None}
+    shown = {name: _stored(value) for name, value in settings.items() if value is not None}
     return Terms(noise, data.n, domain, settings=shown, rules=data.rules)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from dpcgd.datasets.arguments import check_file
 from dpcgd.datasets.schema import read_mapping
 
-__all__ = ["check_room", "digest_of", "read_sealed", "sealed", "write_sealed", "write_whole"]
+__all__ = ["check_room", "digest_of", "read_sealed", "sealed", "write_whole"]
 
 CURE = "take the file as it was written"
 
@@ -98,25 +98,13 @@ def check_target(path: str | os.PathLike) -> Path:
     return path
 
 
-def write_sealed(path: str | os.PathLike, content: Mapping[str, Any]) -> None:
-    """Write JSON with a digest of itself, completely or not at all.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be written.
-    """
-    write_whole(path, sealed(content))
-
-
 def sealed(content: Mapping[str, Any]) -> str:
     """The text of a JSON file with a digest of itself."""
-    with_digest = {**content, SEAL: digest_of(content)}
-    return json.dumps(with_digest, indent=1, allow_nan=False) + "\n"
+    return json.dumps({**content, SEAL: digest_of(content)}, indent=1, allow_nan=False) + "\n"
 
 
 def read_sealed(path: str | os.PathLike, form: str) -> dict[str, Any]:
-    """Read a file that :func:`write_sealed` wrote.
+    """Read a file that holds the text of :func:`sealed`.
 
     Parameters
     ----------

@@ -103,8 +103,7 @@ UNKNOWN = Adjusted(np.full(2, np.nan), np.zeros((2, 2)), np.diag([np.inf, np.inf
 
 def spread_of(covariance: np.ndarray) -> float:
     """Deviation of the difference of two numbers with this covariance."""
-    variance = np.trace(covariance) - covariance[0, 1] - covariance[1, 0]
-    return math.sqrt(max(float(variance), 0.0))
+    return math.sqrt(max(0.0, np.trace(covariance) - covariance[0, 1] - covariance[1, 0]))
 
 
 def regressed(

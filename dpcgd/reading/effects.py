@@ -156,8 +156,8 @@ def effects(
     measured = check_moments(release)
     graphs, names = graphs_of(measured, graph), [*measured.levels]
     arcs = [(names[a], names[b]) for a, b in np.argwhere(measured.graph.arcs)]
-    asked = arcs if pairs is None else [*pairs]
-    if odd := [pair for pair in asked if isinstance(pair, str) or len(pair) != 2]:
+    asked = arcs if pairs is None else [*pairs] if isinstance(pairs, Iterable) else [pairs]
+    if odd := [pair for pair in asked if isinstance(pair, str) or np.size(pair) != 2]:
         raise ValueError(f"{odd[0]!r} is no pair; give a list of pairs, such as [('a', 'b')]")
     answers = [reply(Question(measured, *pair), graphs) for pair in asked]
     return Effects(sorted(answers, key=lambda own: -own.probability) if pairs is None else answers)
@@ -264,8 +264,7 @@ def reply(question: Question, graphs: Graphs) -> Effect:
         more["marked"] = CURVED if question.departure > BENT else ""
     words = question.cause, question.effect, question.estimand
     numbers = estimate, low, high, min(before, 1.0)
-    likeliest = ways[0].adjusted_for if ways else ()
-    return Effect(*words, *numbers, identified, likeliest, ways, **more)
+    return Effect(*words, *numbers, identified, ways[0].adjusted_for if ways else (), ways, **more)
 
 
 def _over_graphs(shares, numbers) -> tuple[float, float, float]:

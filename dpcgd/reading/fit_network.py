@@ -452,11 +452,9 @@ def max_entropy(
     terms = [_term(marginals, variables, subset) for subset in _subsets(marginals, variables)]
     columns, means, deviations = map(np.hstack, zip(*terms, strict=True))
     means = np.clip(means, columns.min(axis=0), columns.max(axis=0))
-    penalty = np.clip(deviations**2, LEAST_PENALTY, MOST_PENALTY)
-    logs, curvature = _newton(columns, means, penalty)
+    logs, curvature = _newton(columns, means, np.clip(deviations**2, LEAST_PENALTY, MOST_PENALTY))
     noise = np.linalg.solve(curvature, np.diag(deviations))
-    root = np.linalg.cholesky(curvature)
-    sampling = np.linalg.inv(root).T / math.sqrt(marginals.n)
+    sampling = np.linalg.inv(np.linalg.cholesky(curvature)).T / math.sqrt(marginals.n)
     shape = [marginals.levels[v] for v in variables]
     return logs.reshape(shape), columns, np.hstack([noise, sampling])
 
@@ -568,8 +566,7 @@ def proportional_fit(marginals: Marginals, variables: Sequence[int]) -> np.ndarr
     for _ in range(SWEEPS):
         for pair, table in zip(pairs, wanted, strict=True):
             others = tuple(i for i in range(len(variables)) if i not in pair)
-            now = np.maximum(fitted.sum(axis=others), TINY)
-            fitted *= np.expand_dims(table / now, others)
+            fitted *= np.expand_dims(table / np.maximum(fitted.sum(axis=others), TINY), others)
     return np.log(np.maximum(fitted, TINY))
 
 

@@ -73,13 +73,12 @@ class GraphPosterior:
         table: NoisyTable,
         forbidden: np.ndarray | None = None,
         required: np.ndarray | None = None,
-        prior: float = PRIOR,
     ):
         self.table, self.levels = table, np.array(table.levels, np.int64)
         nothing = np.zeros((len(self.levels),) * 2, bool)
         rules = (nothing if arcs is None else arcs for arcs in (required, forbidden))
         self.needed, self.forbidden = np.array([bits_of(arcs) for arcs in rules], np.int64)
-        self.prior, self._codes = prior, np.array([*np.ndindex(*table.levels)], np.int64)
+        self._codes = np.array([*np.ndindex(*table.levels)], np.int64)
         self._start = np.maximum(table.counts.ravel(), 0.0) + 1e-9
         self._start *= table.n / self._start.sum()
 
@@ -98,11 +97,9 @@ class GraphPosterior:
             if likelihood - before < ENOUGH:
                 break
             before = likelihood
-        return likelihood - price(means, scale, self.prior, self.levels, *families_of), counts
+        return likelihood - price(means, scale, PRIOR, self.levels, *families_of), counts
 
-    def met(
-        self, rng: np.random.Generator, sweeps: int = STEADY, edge: float = EDGE
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def met(self, rng: np.random.Generator, sweeps: int = STEADY) -> tuple[np.ndarray, np.ndarray]:
         """The likely graphs among all that random walks visit, and the posterior of each.
 
         Parameters
@@ -110,8 +107,6 @@ class GraphPosterior:
         rng : numpy.random.Generator
         sweeps : int
             Number of sweeps of each walk after it has cooled down.
-        edge : float
-            Prior log odds of an edge.
 
         Returns
         -------
@@ -124,24 +119,23 @@ class GraphPosterior:
         for graph in (self._best(self._start), self.needed):
             score, parents = self._climbed(graph)
             while True:
-                best = self._walk(parents, edge, rng, COOLING, HOTTEST, known)
+                best = self._walk(parents, rng, COOLING, HOTTEST, known)
                 better, best = self._climbed(best)
                 if not better > score + GAIN:
                     break
                 score, parents = better, best
-            self._walk(parents, edge, rng, sweeps, 1.0, known)
+            self._walk(parents, rng, sweeps, 1.0, known)
         graphs = np.array([*known], np.int64)
-        odds = np.array([*known.values()]) + edge * np.bitwise_count(graphs).sum(axis=1)
+        odds = np.array([*known.values()]) + EDGE * np.bitwise_count(graphs).sum(axis=1)
         likely = odds > odds.max() - UNLIKELY
         weights = np.exp(odds[likely] - odds.max())
         return graphs[likely], weights / weights.sum()
 
-    def _walk(self, parents, edge, rng, sweeps, hottest, known) -> np.ndarray:
+    def _walk(self, parents, rng, sweeps, hottest, known) -> np.ndarray:
         """The best graph that a random walk visits; steps are accepted by their posterior odds.
 
         `known` keeps the scores of all graphs that were computed, by their parents. Every graph has
-        the required parents and no forbidden ones. `edge` is the prior log odds of an edge. The
-        temperature falls from `hottest` to 1.
+        the required parents and no forbidden ones. The temperature falls from `hottest` to 1.
         """
         rules = [*zip(self.needed.tolist(), self.forbidden.tolist(), strict=True)]
         parents, d = parents.tolist(), len(parents)
@@ -165,7 +159,7 @@ class GraphPosterior:
                 if any(must & ~bits or bits & banned for bits, (must, banned) in pairs):
                     continue
                 new_score = scored(new)
-                if math.log(rng.random()) * heat < new_score - score + more * edge:
+                if math.log(rng.random()) * heat < new_score - score + more * EDGE:
                     parents, score = new, new_score
                     if score > best_score:
                         best, best_score = new, score

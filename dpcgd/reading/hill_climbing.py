@@ -4,6 +4,7 @@ from itertools import permutations
 
 import networkx as nx
 
+from dpcgd.datasets.arguments import check_whole
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.reading.pair_features import dependence
 from dpcgd.reading.pair_score import PairScore
@@ -51,6 +52,7 @@ def climb(release: MarginalRelease, *, most_parents: int = 4) -> CPDAG:
     >>> climb(release).skeleton_f1(data.truth)
     1.0
     """
+    check_whole("most_parents", most_parents, 0)
     marginals, variables = check_moments(release).marginals, release.graph.variables
     score, dag, depend = PairScore(marginals), nx.DiGraph(), dependence(marginals) >= 1 / 2
     dag.add_nodes_from(range(len(variables)))

@@ -96,8 +96,7 @@ def _drawn(marginals, edges, forbidden) -> Graphs:
     """Graphs of drawn skeletons, equally many for each skeleton."""
     upper = np.triu(np.random.default_rng(SEED).random((SKELETONS, *edges.shape)) < edges, 1)
     counts = Counter[tuple[int, ...]]()
-    skeletons = Counter(own.tobytes() for own in upper | upper.swapaxes(1, 2))
-    for skeleton, times in skeletons.items():
+    for skeleton, times in Counter(own.tobytes() for own in upper | upper.swapaxes(1, 2)).items():
         joined = np.frombuffer(skeleton, bool).reshape(edges.shape)
         odds = collider_log_odds(marginals, joined) if joined.any() else {}
         for parents in drawn_graphs(joined, forbidden, by_colliders(odds)):

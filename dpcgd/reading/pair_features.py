@@ -172,8 +172,8 @@ def pair_features(marginals: Marginals) -> tuple[np.ndarray, Columns]:
 def _features_of(marginals) -> tuple[np.ndarray, Columns]:
     blocks, d = blocks_of(marginals), len(marginals.levels)
     squares = blocks.correlations**2
-    evidence, effect = map(blocks.sums, _told(squares, blocks.variances))
-    weak_evidence, _ = map(blocks.sums, _told(squares, blocks.variances, SMALL))
+    evidence, effect = map(blocks.sums, _evidence_and_effect(squares, blocks.variances))
+    weak_evidence, _ = map(blocks.sums, _evidence_and_effect(squares, blocks.variances, SMALL))
     association = np.arcsinh(evidence)
     partials = _partials(blocks)
     partial = partials["partial, ridge 2"]
@@ -336,8 +336,7 @@ def _partial(blocks, values, vectors, ridge) -> np.ndarray:
     scales = []
     for rows in blocks.rows:
         own, turned = np.linalg.eigh(scaled[rows, rows])
-        known = np.clip(1 - extra * own, 0, 1)  # 0 if the ridge hides a variance
-        scales.append((turned * (known / np.sqrt(own))) @ turned.T)
+        scales.append((turned * (np.clip(1 - extra * own, 0, 1) / np.sqrt(own))) @ turned.T)
     for rows, scale in zip(blocks.rows, scales, strict=True):
         scaled[rows] = scale @ scaled[rows]
     for rows, scale in zip(blocks.rows, scales, strict=True):
@@ -377,7 +376,7 @@ def _given_this(blocks, z, near) -> tuple[np.ndarray, np.ndarray]:
     both = np.outer(open_share, open_share)
     through = to_z**2 @ blurred.T
     q = (inner - to_z @ to_z.T) / np.sqrt(both)
-    parts = _told(q**2, (noise + through + through.T) / both + 1 / blocks.n)
+    parts = _evidence_and_effect(q**2, (noise + through + through.T) / both + 1 / blocks.n)
     evidence, size = (np.add.reduceat(np.add.reduceat(p, starts, 0), starts, 1) for p in parts)
     return np.arcsinh(evidence), size
 
@@ -459,7 +458,7 @@ class LocalEvidence:
         variance += (v[y[:, :, None], given[:, None]] @ slope_x**2).swapaxes(1, 2)
         both = (open_x * open_y)[:, None, None]
         real = (x < len(self.ridge))[:, :, None] & (y < len(self.ridge))[:, None]
-        parts = _told(q**2 / both, variance / both + 1 / self.n)
+        parts = _evidence_and_effect(q**2 / both, variance / both + 1 / self.n)
         evidence, effect = ((part * real).sum(axis=(1, 2)) for part in parts)
         return np.column_stack([np.arcsinh(evidence), effect, np.minimum(open_x, open_y)])
 
@@ -478,7 +477,7 @@ def _solved(matrices, right) -> np.ndarray:
         return np.linalg.pinv(matrices) @ right
 
 
-def _told(squares, variance, size=USUAL) -> tuple[np.ndarray, np.ndarray]:
+def _evidence_and_effect(squares, variance, size=USUAL) -> tuple[np.ndarray, np.ndarray]:
     """Twice the log Bayes factor of a normal effect against none, by entry, and the effect."""
     signal = size**2 / (variance + size**2)
     return squares / variance * signal + np.log1p(-signal), (squares - variance) * signal

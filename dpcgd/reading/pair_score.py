@@ -48,8 +48,7 @@ class PairScore:
         """Ratio of sampling and privacy variance together to sampling variance alone."""
         effect, cause = self._rows[child], [*chain(*(self._rows[p] for p in parents))]
         spread = self._covariance.diagonal()
-        coefficients = max(1, len(effect) * len(cause))
-        sampling = spread[effect].sum() * spread[cause].sum() / coefficients
+        sampling = spread[effect].sum() * spread[cause].sum() / max(1, len(effect) * len(cause))
         return float(1 + self.n * self._deviation**2 / max(sampling, self._floor**2))
 
     def _family(self, child: int, parents: frozenset[int]) -> float:

@@ -66,7 +66,7 @@ class Question:
         """The two values of the cause: numbers of levels, or normal scores."""
         if ends is None:
             return _first_and_last(self.release, self.cause) if self.levels else USUAL_ENDS
-        if isinstance(ends, str) or len(ends) != 2:
+        if isinstance(ends, str) or np.size(ends) != 2:
             raise ValueError(f"ends are two values of {self.cause!r}, not {ends!r}")
         if self.levels:
             return tuple(_place(self.cause, self.levels, end) for end in ends)

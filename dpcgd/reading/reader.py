@@ -336,8 +336,7 @@ def most_likely_edges(probabilities: np.ndarray, precision: Precision = None) ->
     else:
         expected = np.cumsum(falling) / np.arange(1, len(falling) + 1)
         count = int(np.sum(expected >= precision))
-    least = falling[count - 1] if count else np.inf
-    return (probabilities >= least) & (probabilities > 0)
+    return (probabilities >= (falling[count - 1] if count else np.inf)) & (probabilities > 0)
 
 
 def unlike_training(d: int, n: int, rho: float) -> str:

@@ -78,8 +78,7 @@ class _Repair:
         contradictions, near = self._contradictions(), neighbours_of(self.joined)
         self.oracle.begin({(x, y): self._sets(x, y, near) for (x, y), _ in contradictions})
         for (x, y), (a, z) in contradictions:
-            open_still = not (self.joined[x, y] or self.joined[a, z])
-            if open_still and self._stands(x, y, z):
+            if not (self.joined[x, y] or self.joined[a, z]) and self._stands(x, y, z):
                 self.joined[x, y] = self.joined[y, x] = True
                 del self.apart[x, y]
 

@@ -217,8 +217,7 @@ def _of_clipped(clipped, release) -> SecondMoments:
     square = clipped.deviation * clipped.n / gaussian[-1].noise_multiplier
     vectors = level_vectors(clipped)
     variables = range(len(vectors))
-    shares = [clipped.shares(v) for v in variables]
-    values = unshortened(clipped.moments, square, vectors, shares)
+    values = unshortened(clipped.moments, square, vectors, [clipped.shares(v) for v in variables])
     longer = max(1.0, np.trace(values) / np.trace(clipped.moments))
     off = np.concatenate([np.diag(noise_of_means(clipped, v)) for v in variables])
     deviations = np.hypot(clipped.deviation * longer, OF_MEANS**2 * np.sqrt(np.outer(off, off)))

@@ -1,1 +1,1 @@
-"""Score-based systems: NOTEARS, NoLeaks, and searches by score."""
+"""Score-based systems: NOTEARS and NoLeaks, and the schedules of their steps."""

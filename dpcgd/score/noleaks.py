@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from dpcgd.datasets.counts import cell_numbers
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.conversions import multiplier_of_rho
@@ -127,8 +128,7 @@ def clipped_gradient(
         x = rows[some].T
         left = x - weights.T @ x
         norm = np.sqrt((x * x * _sums_of_others(left * left)).sum(axis=0))
-        shorter = clip / np.maximum(norm, clip)
-        total -= (x * (times[some] * shorter)) @ left.T
+        total -= (x * (times[some] * (clip / np.maximum(norm, clip)))) @ left.T
     return without_diagonal(total / times.sum())
 
 
@@ -212,8 +212,7 @@ def noleaks(
     """
     settings: dict[str, Any] = {"steps": steps, "clip": clip, "l1": l1, "threshold": threshold}
     settings |= {"schedule": schedule, "standardized": standardized}
-    by = ("noleaks", "thm-noleaks")
-    run = notears.open_gaussian_run(data, by=by, **settings, **shared)
+    run = notears.open_gaussian_run(data, by=("noleaks", "thm-noleaks"), **settings, **shared)
     shares = epsilons_of(schedule, shared["epsilon"], steps)
     clip = 2 * data.d if clip is None else clip
     rows, times = distinct_rows(data)
@@ -256,7 +255,7 @@ def distinct_rows(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
     """Scaled rows and their weights; each distinct row of coded data occurs once."""
     if data.numbers or math.prod(data.cardinalities) >= 2**63:
         return data.scaled, np.ones(data.n)
-    cells = np.ravel_multi_index(data.codes.T, data.cardinalities)
+    cells = cell_numbers(data.codes.T, data.cardinalities, data.n)
     _, first, times = np.unique(cells, return_index=True, return_counts=True)
     return Dataset(data.codes[first], data.levels).scaled, times.astype(float)
 

@@ -389,8 +389,7 @@ def _covariance(moments, deviation) -> tuple[np.ndarray, np.ndarray]:
     variances = np.maximum(np.diag(covariance), FLOOR * deviation + 1e-12)
     np.fill_diagonal(covariance, variances)
     most = np.sqrt(np.outer(variances, variances))
-    spread = deviation * np.sqrt(1 + mean[:, None] ** 2 + mean**2)
-    return covariance.clip(-most, most), spread
+    return covariance.clip(-most, most), deviation * np.sqrt(1 + mean[:, None] ** 2 + mean**2)
 
 
 def _positive(gram: np.ndarray, least: float) -> np.ndarray:
@@ -403,5 +402,4 @@ def _positive(gram: np.ndarray, least: float) -> np.ndarray:
 
 def release_by_weights(weights, threshold: float, run: Run, variables: Sequence[str]) -> Release:
     """A release: the CPDAG of these weights, with the receipt of its run."""
-    graph = CPDAG.from_dag(acyclic_graph(weights, threshold, variables))
-    return Release(graph, **run.receipt())
+    return Release(CPDAG.from_dag(acyclic_graph(weights, threshold, variables)), **run.receipt())

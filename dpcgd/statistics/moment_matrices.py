@@ -105,8 +105,7 @@ def fisher_z(correlations: np.ndarray, n: int, tests: Sequence[Sequence[int]]) -
     given = tested.shape[1] - 2
     if n - given <= 3:
         raise ValueError(f"{n} records cannot condition on {given} variables; lower max_order")
-    among = correlations[tested[:, :, None], tested[:, None, :]]
-    precision = np.linalg.pinv(among, hermitian=True)
+    precision = np.linalg.pinv(correlations[tested[:, :, None], tested[:, None, :]], hermitian=True)
     with np.errstate(over="ignore"):
         scale = np.sqrt(np.maximum(precision[:, 0, 0] * precision[:, 1, 1], 0.0))
     partial = -precision[:, 0, 1] / np.where(scale > 0, scale, np.inf)

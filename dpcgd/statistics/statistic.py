@@ -148,7 +148,7 @@ class Proved:
         """Replace-one bound; raises ValueError for a test that `refusal` refuses."""
         if reason := refusal(n, levels):
             raise ValueError(f"no sensitivity for this test: {reason}")
-        return self._bound(n, levels)
+        return self._bound(int(n), levels)
 
 
 @dataclass(frozen=True)

@@ -112,8 +112,7 @@ def check_receipt(path: str | os.PathLike) -> Checked:
         checked = checked._replace(reread=_check_reading(release))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    made = json.loads(json.dumps(content_of(release)))
-    for part in _differences(made, read_receipt(path)):
+    for part in _differences(json.loads(json.dumps(content_of(release))), read_receipt(path)):
         raise ValueError(f"{path}: {part} does not follow from the rest of the receipt")
     return checked
 

@@ -172,8 +172,7 @@ class Detection:
         return self._test(SMALL, tuple(range(2, len(self.shares))))
 
     def _test(self, r, given) -> Association:
-        marginals = Population(self.n, self.table(r)).marginals(self.deviation)
-        return association(marginals, 0, 1, given)
+        return association(Population(self.n, self.table(r)).marginals(self.deviation), 0, 1, given)
 
     @property
     def _per_square(self) -> float:
@@ -185,8 +184,7 @@ class Detection:
         if len(self.shares) == 2 or not self._small.effect:
             return significant
         none, small = self._given_none
-        own = none + (small - none) * r / SMALL
-        effect = max(self.least_effect, self.least_share * own**2)
+        effect = max(self.least_effect, self.least_share * (none + (small - none) * r / SMALL) ** 2)
         return max(significant, self._small.statistic / self._small.effect * effect)
 
     @cached_property

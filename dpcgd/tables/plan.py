@@ -197,8 +197,7 @@ class Plan:
     def pairs(self) -> dict[tuple[str, str], PlannedPair]:
         """The plan for each pair of variables."""
         planned = cache(self._planned)
-        number = math.comb(len(self.shares), 2)
-        pairs = progress(combinations(self.shares, 2), "planning", number)
+        pairs = progress(combinations(self.shares, 2), "planning", math.comb(len(self.shares), 2))
         return {(x, y): planned(self.shares[x], self.shares[y]) for x, y in pairs}
 
     def to_frame(self) -> pd.DataFrame:
@@ -247,7 +246,7 @@ class Plan:
             f"  tests that can be made: {', '.join(shown)}",
             f"  noise of a released number: a deviation of {self.deviation:.3g} records",
             f"  found by a test with probability {self.power:g}:",
-            *(f"    {line}" for line in _told(frame)),
+            *(f"    {line}" for line in _found_in(frame)),
             *(f"  {line}" for line in (FOR_AN_EDGE * self._reads, self.caution) if line),
         ]
         return "\n".join(lines)
@@ -279,8 +278,7 @@ class Plan:
 
     def _may(self, x: int, y: int, *given: int) -> bool:
         """Whether a test of variables with these numbers of levels is made."""
-        noise = self.deviation / self.n
-        noisy = not self._reads and testing.too_noisy((x, y), given, noise)
+        noisy = not self._reads and testing.too_noisy((x, y), given, self.deviation / self.n)
         return len(given) <= self.rules.max_order and not noisy
 
     def _smallest(self, *shares: Shares) -> tuple[float, float]:
@@ -419,14 +417,14 @@ def plan(
     refuse_data(levels)
     schema = Schema.of(levels)
     check_whole("n", n, 1)
-    check_settings(None, alpha=alpha)
+    rules = testing.Rules(max_order, "drop", alpha, least_effect, least_share)
+    check_settings(None, **rules._asdict())
     _check_between("power", power, alpha, 1)
     known = {} if shares is None else shares
     if not isinstance(known, Mapping):
         raise ValueError(f"shares must map variables to the shares of their levels, not {known!r}")
     check_known("shares", known, schema.variables)
     expected = {name: _expected(name, levels, known) for name, levels in schema.levels.items()}
-    rules = testing.Rules(max_order, "drop", alpha, least_effect, least_share)
     table = Expected(schema, n, _shares_of_codes(schema, expected))
     measured = _measure_as(system, table, rules)(
         table,
@@ -502,7 +500,7 @@ def _check_between(name: str, value: Any, low: float, high: float, *, zero: bool
         raise ValueError(f"{name} must be {least} and below {high:g}, not {value!r}")
 
 
-def _told(frame) -> Iterator[str]:
+def _found_in(frame) -> Iterator[str]:
     """Lines about the smallest dependence that is found in the easiest and in the hardest pair."""
     columns = [("in a pair, ", "", "order_0"), ("given one more, ", "partial_", "order_1")]
     for where, kind, order in columns:

@@ -223,8 +223,9 @@ def measure_all_cells(
         raise ValueError(f"the whole table has {cells}, and {most}; take private_graph")
     whole = run.account.limit.price * (1 - ROOM)
     table = measure_table(data, epsilon=whole, account=run.account, noise=run.noise)
-    caution = unlike_training(data.d, data.n, squared(whole) / 2)
-    return Measured(run, table, data.levels, {}, caution)
+    return Measured(
+        run, table, data.levels, {}, unlike_training(data.d, data.n, squared(whole) / 2)
+    )
 
 
 @takes_keywords
@@ -319,12 +320,11 @@ def measure_for_edges(
     joined_levels: Mapping[str, Mapping[str, str]] = {}
     if not isinstance(data, Records):
         data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho)
-    rho = run.account.remaining
-    marginals = measure_moments(data, measure, rho, clipped=clipped, aim=aim)
+    marginals = measure_moments(data, measure, run.account.remaining, clipped=clipped, aim=aim)
     return Measured(run, marginals, data.levels, joined_levels, caution)
 
 
 def check_aim(aim: str) -> None:
     """Refuse an aim that no release can have."""
-    if aim not in LONGER:
+    if aim not in [*LONGER]:
         raise ValueError(f"aim must be 'edges' or 'effects', not {aim!r}")

@@ -44,7 +44,8 @@ class PublicFacts(Counts):
         """
         raise RecordsAsked
 
-    clipped_sums = counts
+    clipped_sums = subsample = counts
+    codes = scaled = half_widths = property(counts)
 
 
 class Expected(PublicFacts):

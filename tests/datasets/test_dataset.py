@@ -31,6 +31,7 @@ NO_VARIABLES = {
     "variable name None is not text": [{"a": BIT, None: BIT}],
     "variable name '' is empty": [{"a": BIT, "": BIT}],
     "has blanks at its ends": [{"a": BIT, "b\n": BIT}],
+    "has a character that no report can hold": [{"a": BIT, f"b{c}b": BIT} for c in "\0\ufffe"],
 }
 NO_LEVELS = {
     "'b' lists level '1' twice; list each level once": [["0", "1", "1"]],
@@ -39,6 +40,7 @@ NO_LEVELS = {
     "'b': the missing value None is among its levels; take it out": [["0", None]],
     "missing value <NA>": [["0", pd.NA]],
     "'b': level ' 1' has blanks at its ends; take them out": [["0", " 1"]],
+    "has a character that no report can hold; take it out": [["0", "\ud800"]],
     r"'b': \['1', '2'\] is among its levels; list them one by one": [["0", ["1", "2"]]],
 }
 TRUTHS = [

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -327,3 +328,5 @@ def test_bins_from_a_public_table_are_about_equally_common_and_round(bins):
         shares = data.counts([data.variables.index(name)])[: len(edges) - 1]
         assert shares.max() < 1.4 * shares.sum() / bins
     assert Schema(draft).to_dict() == draft
+    arrow = pa.Table.from_pandas(frame, preserve_index=False)
+    assert draft_from_public_table(arrow, bins=bins, ignore=["id"]) == draft

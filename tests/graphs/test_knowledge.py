@@ -79,6 +79,7 @@ NO_KNOWLEDGE = [
     *(({"required": arcs}, f"{PAIRS}required=[") for arcs in NO_LISTS + NO_ARCS),
     *(({"tiers": tiers}, f"{TIERS}tiers=") for tiers in NO_LISTS + NO_TIERS),
     ({"tiers": [["a"], ["a"]]}, "'a' is in the tiers twice; name each variable once"),
+    ({"tiers": [[*"gfedcb"], [*"bcdefg"]]}, "'g' is in the tiers twice"),
     ({"tiers": [["b"], ["a"]], "required": [("a", "b")]}, BOTH),
     ({"forbidden": [("a", "b")], "required": [("a", "b")]}, BOTH),
     ({"without_causes": ["b"], "required": [("a", "b")]}, BOTH),

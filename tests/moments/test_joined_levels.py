@@ -12,7 +12,8 @@ from numpy.random import default_rng
 
 from dpcgd import Budget, BudgetSpent, Dataset
 from dpcgd.moments.interactions import exactly, paid
-from dpcgd.moments.joined_levels import join_levels, levels_sensitivity
+from dpcgd.moments.joined_levels import join_levels
+from dpcgd.moments.scores import look_sensitivity
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
 
@@ -38,7 +39,7 @@ def test_the_sensitivity_is_the_largest_distance_of_two_records(levels):
     pairs = itertools.combinations(noted.answers, 2)
     furthest = max(np.linalg.norm(a - b) for (a, _), (b, _) in pairs)
     assert noted.sensitivities == pytest.approx([furthest] * len(noted.answers))
-    assert levels_sensitivity(sum(of > 2 for of in levels)) == pytest.approx(furthest)
+    assert look_sensitivity(sum(of > 2 for of in levels)) == pytest.approx(furthest)
 
 
 def test_the_most_frequent_levels_are_kept_and_the_rest_is_one():

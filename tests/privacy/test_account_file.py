@@ -37,7 +37,7 @@ from dpcgd.privacy.conversions import gaussian_delta, pure_divergence, renyi_lim
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, PureEvent
 from dpcgd.privacy.filters import Filter, GaussianFilter, PureFilter
 from dpcgd.privacy.run import open_run
-from dpcgd.privacy.sealed_file import digest_of, read_sealed, write_sealed
+from dpcgd.privacy.sealed_file import digest_of, read_sealed, sealed, write_whole
 
 DATA = load("survey", n=2000, rng=default_rng(0))
 PAIR = synthetic_pair(200, rng=default_rng(0))
@@ -277,7 +277,7 @@ def test_another_file_is_no_account(path, text):
 
 
 def test_a_sealed_file_of_another_shape_is_no_account(path):
-    write_sealed(path, {"format": "dpcgd account 2", "budget": {"epsilon": 1.0}, "runs": []})
+    write_whole(path, sealed({"format": "dpcgd account 2", "budget": {"epsilon": 1.0}, "runs": []}))
     refused("is no dpcgd account", open_account, path)
 
 
@@ -297,7 +297,7 @@ def test_an_account_that_was_replaced_is_noticed(account, path):
 
 
 def test_a_seal_holds_whatever_the_order_of_keys_and_no_key_comes_twice(path):
-    write_sealed(path, {"format": "x", "b": [1, 2.5], "a": {"ü": None}})
+    write_whole(path, sealed({"format": "x", "b": [1, 2.5], "a": {"ü": None}}))
     assert read_sealed(path, "x") == {"format": "x", "b": [1, 2.5], "a": {"ü": None}}
     edited(path, lambda content: content.update(a=content.pop("a")))
     assert read_sealed(path, "x")["a"] == {"ü": None}

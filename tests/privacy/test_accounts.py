@@ -1,9 +1,11 @@
+import contextlib
 import dataclasses
 import math
 import sys
 from collections import Counter
 from fractions import Fraction
 from functools import partial
+from multiprocessing.pool import ThreadPool
 
 import numpy as np
 import pytest
@@ -26,7 +28,7 @@ from dpcgd.privacy.events import (
     Neighbours,
     PureEvent,
 )
-from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, Odometer
+from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, Odometer, PureFilter
 
 REPLACE_ONE = privacy_accountant.NeighboringRelation.REPLACE_ONE
 
@@ -276,6 +278,41 @@ def test_an_event_that_may_fail_is_refused_unless_its_delta_is_reserved():
         assert account.remaining == left
         assert len(account.ledger.events) == allowed
         account.spend(PureEvent("p", 0.05))
+
+
+def test_prices_of_narrow_types_and_tiny_deltas_add_up():
+    for account, event in (
+        (PureFilter(Budget(1.0, 1e-6)), PureEvent("p", np.float16(1 / 1024))),
+        (GaussianFilter(Budget(1.0, 1e-6)), GaussianEvent("g", np.float16(200.0))),
+    ):
+        refused("would exceed", account.spend, *[event] * 3000, kind=BudgetSpent)
+    account = Filter(Budget(1.0, 1e-6), reserved=1e-7)
+    account.spend(ApproximateEvent("tested", 0.05, 0.9e-7))
+    used = account._used.delta
+    account.spend(ApproximateEvent("tested", 0.05, 1e-30))
+    assert account._used.delta > used
+
+
+def test_threads_do_not_use_one_budget_twice():
+    account, often = PureFilter(Budget(1.0, 1e-6)), sys.getswitchinterval()
+
+    def spend(_):
+        with contextlib.suppress(BudgetSpent):
+            for _ in range(2000):
+                account.spend(PureEvent("p", 1e-3))
+
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPool(8) as threads:
+            threads.map(spend, range(8), chunksize=1)
+    finally:
+        sys.setswitchinterval(often)
+    assert len(account.ledger.events) in (999, 1000)
+
+
+@pytest.mark.parametrize("share", [-1.0, 1.0, math.nan])
+def test_a_share_for_rounding_adds_nothing(share):
+    refused("share must be at least 0 and below 1", Filter(Budget(1.0, 1e-6)).keep, share)
 
 
 @pytest.mark.parametrize("bad", [-1e-9, 1e-6, 2e-6, math.nan, math.inf])

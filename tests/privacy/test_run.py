@@ -18,6 +18,7 @@ from dpcgd import Budget, Dataset, Knowledge, load, noleaks, pc, plan, priv_pc, 
 from dpcgd.datasets.variable import Parts
 from dpcgd.local.randomized_response import RandomizedResponse
 from dpcgd.local.report import report
+from dpcgd.privacy import noise
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, Odometer, PureFilter
 from dpcgd.privacy.run import open_run
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ
@@ -85,7 +86,9 @@ NO_NUMBERS = [
     *((system, {"margin": bad}) for system in SEARCHES for bad in (math.inf, math.nan, "1", True)),
     *((dpcgd.laplace_pc, {"planned_tests": tests}) for tests in (0, math.nan)),
     *((dpcgd.gram_notears, bad) for bad in ({"l1": -1.0}, {"threshold": "0.1"}, {"row_norm": 0.0})),
+    (dpcgd.gram_notears, {"standardized": "no"}),
     *((noleaks, bad) for bad in ({"steps": 0}, {"steps": 2.5}, {"clip": math.nan})),
+    *((noleaks, bad) for bad in ({"clip": 5e-324}, {"schedule": "uniform"})),
     (as_published.published_noleaks, {"steps": "30"}),
 ]
 
@@ -122,7 +125,7 @@ REPORT = partial(report, mechanism=MECHANISM, rng=default_rng(0))
 
 
 HOLED = Dataset([[0, 1]] * 50, dict.fromkeys("xy", Parts(-1.0, 1.0, missing="unknown")))
-NO_DATA = ["people.csv", pd.DataFrame({"a": [0], "b": [1]}), None, [[0, 1]]]
+NO_DATA = ["people.csv", pd.DataFrame({"a": [0], "b": [1]}), None, [[0, 1]], Dataset]
 NO_SET = "data must be a data set, not a .*; make one with"
 NUMBER = r"^'x' is a number, .*; cut .* data.binned\(5\).*range$"
 MISSING = "^the number 'x' may be missing, .*; drop or .*bins$"
@@ -216,6 +219,40 @@ def test_large_data_keep_a_part_of_the_budget_for_rounding(n, kept):
             run, whole = open_run(facts, account=account, **how), account(Budget(epsilon, delta))
             assert run.account.budget == Budget(epsilon, delta)
             assert run.account.limit[0] == whole.limit[0] * (1 - kept)
+
+
+WORDS = [(np.int32(10**9), "use int"), (1e3, "use int"), (1 << 49, "too many for exact sums")]
+
+
+@pytest.mark.parametrize(("n", "cure"), WORDS)
+def test_numbers_of_records_that_would_overflow_or_round(n, cure):
+    data = Untouchable()
+    data.n = n
+    refused(cure, open_run, data, **HOW)
+    data.levels = {"a": ("0", "1")}
+    refused("at least two variables", open_run, data, **HOW)
+
+
+NARROW = [
+    (noleaks, {"clip": np.float16(8)}),
+    (noleaks, {"clip": np.uint8(128), "epsilon": np.float32(1)}),
+    (dpcgd.gram_notears, {"row_norm": np.uint8(16)}),
+    (dpcgd.laplace_pc, {"planned_tests": np.float16(60_000), "epsilon": np.float16(0.3)}),
+    (priv_pc, {"rate": np.float16(0.3)}),
+]
+
+
+@pytest.mark.parametrize(("system", "narrow"), NARROW)
+def test_settings_of_narrow_types_have_the_noise_of_doubles(system, narrow, monkeypatch):
+    scales = []
+    monkeypatch.setattr(noise, "_checked_scale", lambda scale, *_: scales.append(scale) or scale)
+    for settings in (narrow, {name: value.item() for name, value in narrow.items()}):
+        system(DATA, **HOW | {"rng": default_rng(0)} | settings)
+    assert scales[: len(scales) // 2] == scales[len(scales) // 2 :]
+
+
+def test_a_pair_has_no_more_bins_than_fit_in_memory(spent):
+    refused("at most 1024, not 1000000", dpcgd.histogram_anm, PAIR, bins=10**6, **HOW)
 
 
 @pytest.mark.parametrize("system", [*SEARCHES, *CLAIMED, *SCORED])

@@ -252,7 +252,10 @@ CANNOT_BE_ASKED = [
     (lambda release: effect(release, "Smoker", "Cancer", ends=("no", "yes")), "take one of"),
     (lambda release: effect(release, "Smoker", "Cancer", ends=("True",)), "two values"),
     (lambda release: effect(release, "Smoker", "Cancer", outcome="none"), "take one of"),
+    (lambda release: effect(release, "Smoker", "Cancer", ends=5), "two values"),
     (lambda release: effects(release, ("Smoker", "Cancer")), "list of pairs"),
+    (lambda release: effects(release, 5), "list of pairs"),
+    (lambda release: dpcgd.climb(release, most_parents=-1), "most_parents must be a whole number"),
     (lambda release: effects(release, graph=nx.DiGraph([("a", "b")])), "without cycles"),
 ]
 

@@ -18,7 +18,7 @@ from dpcgd.tables import command_line, door
 
 MOMENTS = [(door, name, "before") for name in ("check_run", "check_room", "open_account")]
 MOMENTS += [(AccountFile, name, "before") for name in ("reserve", "redeem")]
-MOMENTS += [(account_file, "write_sealed", "before"), (AccountFile, "redeem", "after")]
+MOMENTS += [(account_file, "write_whole", "before"), (AccountFile, "redeem", "after")]
 MOMENTS += [(door, "_keep", "before"), (door, "_keep", "after"), (door, "release_once", "after")]
 """From the first check to the moment before anything is printed."""
 
@@ -42,7 +42,7 @@ def hook(blow, owner, name, when):
     owner = owner if name != "release_once" else command_line.dpcgd
 
     def struck(*arguments, **settings):
-        is_last = name != "write_sealed" or arguments[1]["runs"]  # the one that spends
+        is_last = name != "write_whole" or json.loads(arguments[1])["runs"]  # spends
         if when == "before" and is_last:
             strike(blow)
         result = right(*arguments, **settings)

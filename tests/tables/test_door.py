@@ -77,6 +77,14 @@ def test_a_receipt_of_other_settings_is_refused_and_none_is_overwritten(tmp_path
     dpcgd.reread(kept.release, precision=0.9).save(kept.path)  # of an experiment
 
 
+@pytest.mark.parametrize("system", [dpcgd.noleaks, dpcgd.gram_notears, dpcgd.priv_pc])
+def test_a_system_that_reads_records_is_checked_and_runs(tmp_path, system):
+    how = {"system": system} | ({"rate": 0.5} if system is dpcgd.priv_pc else {"l1": 0.1})
+    refused("must be", once, tmp_path, **how | {next(reversed(how)): -1.0})
+    assert not (tmp_path / "study.json").exists()
+    assert once(tmp_path, **how).spent
+
+
 def overtaken_by(another):
     """A system that lets another run go first, once its own epsilon is reserved."""
 
