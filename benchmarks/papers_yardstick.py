@@ -17,9 +17,9 @@ import pandas as pd
 from dpcgd_book.results.graph_scores import arcs_f1, reference_arcs
 from dpcgd_book.results.stored import keep, stored_folder
 from dpcgd_book.results.sweep import sweep
-from dpcgd_book.systems import as_coded as coded
 
 import dpcgd
+from benchmarks import as_coded as coded
 from benchmarks.entries import attempted
 from benchmarks.kept import COLUMNS, Rows
 

@@ -17,8 +17,8 @@ PACKAGE = ROOT / "dpcgd"
 MOST_LINES = {
     "dpcgd": 11_270,
     "book/tools": 3_580,
-    "tests": 15_905,
-    "benchmarks and scripts": 4_668,
+    "tests": 15_972,
+    "benchmarks and scripts": 4_965,
 }
 """What each part of the project may have."""
 FLOORS = (

@@ -58,7 +58,6 @@ NOT_PRIVATE = "not private"
 REPRODUCTION = "claimed, not proved"
 REPRODUCED = ("curate_pc", "em_pc", "noleaks", "priv_pc", "svt_pc")
 WITHOUT_THEOREM = {
-    **{f"dpcgd_book.systems.as_coded.coded_{name}": REPRODUCTION for name in REPRODUCED},
     **{f"dpcgd_book.systems.as_published.published_{name}": REPRODUCTION for name in REPRODUCED},
     "dpcgd.constraint.laplace_pc.pc": NOT_PRIVATE,
     "dpcgd.pairwise.anm.anm": NOT_PRIVATE,

@@ -9,8 +9,7 @@ import pytest
 from dpcgd_book.attacks.audit import Recorder
 from dpcgd_book.results.graph_scores import arcs_f1, reference_arcs
 from dpcgd_book.results.stored import repeats, rows_on_file, stored_folder
-from dpcgd_book.systems import as_coded as coded
-from dpcgd_book.systems.as_published import optimal_rate
+from dpcgd_book.systems.as_published import optimal_rate, p_where_both_vary
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_graphs import all_dags
@@ -20,6 +19,7 @@ from scipy import stats
 from scripted_noise import Script
 
 import dpcgd.privacy.run
+from benchmarks import as_coded as coded
 from benchmarks.papers_yardstick import TABLES
 from dpcgd import CPDAG, load
 from dpcgd.graphs.cpdag import meek
@@ -50,17 +50,16 @@ def with_noise(monkeypatch, noise):
 NOLEAKS = coded.NOLEAKS_AS_CODED, coded.NOLEAKS_AS_PRINTED, coded.SCHEDULE_AS_PRINTED
 
 
-ROUNDS = coded.ROUNDS_AS_CODED, coded.ROUNDS_AS_PRINTED
-VERSIONS = [(name, chosen) for name in ("svt_pc", "priv_pc") for chosen in ROUNDS]
-VERSIONS += [("em_pc", coded.EM_AS_CODED), ("em_pc", coded.EM_AS_PRINTED)]
-VERSIONS += [("curate_pc", coded.CURATE_AS_CODED), ("curate_pc", coded.CURATE_AS_PRINTED)]
-VERSIONS += [("noleaks", chosen) for chosen in NOLEAKS]
+CURATES = coded.CURATE_AS_CODED, coded.CURATE_AS_PRINTED
+VERSIONS = [(name, {}) for name in ("svt_pc", "priv_pc", "em_pc")]
+VERSIONS += [("curate_pc", {"settings": chosen}) for chosen in CURATES]
+VERSIONS += [("noleaks", {"settings": chosen}) for chosen in NOLEAKS]
 
 
 @pytest.mark.parametrize(("name", "chosen"), VERSIONS)
 def test_every_version_claims_and_does_not_promise(name, chosen):
     data = drawn("earthquake", 2_000)
-    release = run(name, data, settings=chosen)
+    release = run(name, data, **chosen)
     assert (release.guarantee, release.ledger.budget) == ("claimed, not proved", None)
     assert not release.terms.theorems
     refused("enforces no budget", run, name, data, rows_per_person=2)
@@ -95,34 +94,23 @@ def test_priv_pc_has_the_noise_of_the_code(monkeypatch):
     assert noise.chosen == [(100_000, math.floor(rate * 100_000))] * 3
 
 
-def test_as_printed_an_unconfirmed_hit_leaves_threshold_and_sub_sample(monkeypatch):
-    noise = with_noise(monkeypatch, Script([0.0, 9.0, -9.0, *[-9.0] * 5]))
-    with pytest.raises(StopIteration):  # the run ends where the script does
-        run("priv_pc", drawn("earthquake"), settings=coded.ROUNDS_AS_PRINTED)
-    assert len(noise.chosen) == 1
-
-
-SVT = (coded.ROUNDS_AS_CODED, 6, 4, "Gaussian"), (coded.ROUNDS_AS_PRINTED, 4.5, 2, "Laplace")
-
-
-@pytest.mark.parametrize(("chosen", "constant", "query", "kind"), SVT)
-def test_svt_pc_has_the_noise_of_paper_or_code(monkeypatch, chosen, constant, query, kind):
+def test_svt_pc_has_the_noise_of_the_code(monkeypatch):
     noise = with_noise(monkeypatch, noting())
-    release = run("svt_pc", drawn("earthquake"), settings=chosen)
-    scale = 2 * (stats.norm.cdf(constant / math.sqrt(100_000)) - 0.5)
+    release = run("svt_pc", drawn("earthquake"))
+    scale = 2 * (stats.norm.cdf(6 / math.sqrt(100_000)) - 0.5)
     draws = [(step.kind, step.scale) for step in noise.steps]
     assert draws[0] == ("Laplace", pytest.approx(scale, rel=1e-9))
-    assert draws[1] == ("Laplace", pytest.approx(query * scale, rel=1e-9))
-    renewals = [draw for draw in draws[1:] if draw == (kind, pytest.approx(scale, rel=1e-9))]
+    assert draws[1] == ("Laplace", pytest.approx(4 * scale, rel=1e-9))
+    renewals = [draw for draw in draws if draw == ("Gaussian", pytest.approx(scale, rel=1e-9))]
     assert len(renewals) == len(release.ledger.events) > 0
 
 
 def test_strata_in_which_a_variable_is_constant_are_left_out():
     varied = np.array([[30, 10], [5, 40]])
     constant, few = np.array([[7, 9], [0, 0]]), np.array([[1, 0], [0, 1]])
-    both = coded.p_where_both_vary(np.stack([varied, constant, few], axis=-1))
-    assert both == pytest.approx(coded.p_where_both_vary(varied), rel=1e-12)
-    assert math.isnan(coded.p_where_both_vary(constant[..., None]))
+    both = p_where_both_vary(np.stack([varied, constant, few], axis=-1))
+    assert both == pytest.approx(p_where_both_vary(varied), rel=1e-12)
+    assert math.isnan(p_where_both_vary(constant[..., None]))
 
 
 @seeded
@@ -136,24 +124,22 @@ def test_the_best_number_of_deletions_is_that_of_the_independent_ones(rows):
     assert utilities.max() == utilities[min(apart, len(scores) - 1)]
 
 
-def test_em_pc_spends_a_turn_and_as_in_chapter_05_every_choice(monkeypatch):
-    spent = {}
-    for name, chosen in (("code", coded.EM_AS_CODED), ("05", coded.EM_AS_PRINTED)):
-        noise = with_noise(monkeypatch, noting())
-        release = run("em_pc", drawn("asia"), settings=chosen)
-        charged = sum(event.epsilon for event in release.ledger.events)
-        spent[name] = sum(2 / step.scale for step in noise.steps), charged
-    assert spent["05"][0] == pytest.approx(spent["05"][1])
-    ran, turns = spent["code"]
-    assert turns / 2 < ran < turns  # a turn that deletes nothing uses half of what it is charged
-    assert 4 * coded.EM_AS_CODED.share(0.5, 4) == 0.5 == coded.EM_AS_PRINTED.share(0.5, 4)
+def test_the_deletions_of_a_turn_of_em_pc_share_half_of_what_it_is_charged(monkeypatch):
+    noise = with_noise(monkeypatch, noting())
+    turns = run("em_pc", drawn("asia")).ledger.events
+    assert {turn.epsilon for turn in turns} == {1.0}
+    ran = [2 / step.scale for step in noise.steps]
+    assert len(ran) / 2 > len(turns)  # with half of it for every choice more than is charged
+    assert min(ran) == pytest.approx(0.5 / 4)
+    # A turn that deletes nothing uses half of what it is charged.
+    assert len(turns) / 2 < sum(ran) < len(turns)
 
 
 def test_with_sets_under_their_own_pairs_em_pc_finds_the_arrows_that_the_code_loses():
-    data = drawn("earthquake")
-    mended = coded.EM_AS_CODED._replace(filed=lambda number, variable: variable)
-    arcs = reference_arcs("earthquake")
-    own, better = (run("em_pc", data, settings=s).graph for s in (coded.EM_AS_CODED, mended))
+    truth, arcs = drawn("earthquake").truth, reference_arcs("earthquake")
+    own = run("em_pc", drawn("earthquake")).graph
+    joined, names = own.arcs | own.arcs.T, list(own.variables)
+    better = CPDAG(names, coded.oriented(joined, sets_apart(truth, names, joined)))
     assert own.skeleton == better.skeleton
     assert arcs_f1(better, arcs) == 1.0 > arcs_f1(own, arcs)
 
@@ -165,13 +151,17 @@ def test_the_arrows_of_the_code_are_right_where_the_sets_are_and_some_are_missin
         graph = CPDAG.from_dag(dag)
         joined = graph.arcs | graph.arcs.T
         names = list(graph.variables)
-        apart = [pair for pair in itertools.combinations(range(size), 2) if not joined[pair]]
-        sets = {frozenset(pair): separating(dag, names, *pair) for pair in apart}
-        arcs = coded.oriented(joined, sets)
+        arcs = coded.oriented(joined, sets_apart(dag, names, joined))
         assert (graph.arcs <= arcs).all()
         assert (meek(arcs) == graph.arcs).all()
         missing += (arcs != graph.arcs).any()
     assert (missing > 0) == (size == 4)
+
+
+def sets_apart(dag, names, joined):
+    """Of each pair that is not joined a set that separates it."""
+    apart = [pair for pair in itertools.combinations(range(len(names)), 2) if not joined[pair]]
+    return {frozenset(pair): separating(dag, names, *pair) for pair in apart}
 
 
 def separating(dag, names, x, y):
@@ -180,7 +170,7 @@ def separating(dag, names, x, y):
     return {names.index(parent) for parent in dag.predecessors(last)}
 
 
-@pytest.mark.parametrize("chosen", [coded.CURATE_AS_CODED, coded.CURATE_AS_PRINTED])
+@pytest.mark.parametrize("chosen", CURATES)
 @pytest.mark.parametrize("epsilon", [0.1, 10.0])
 def test_curates_own_account_stays_within_its_total(chosen, epsilon):
     for name in ("cancer", "asia"):

@@ -129,7 +129,8 @@ NAN, INF = math.nan, math.inf
 BAD = {
     "constant; leave it out": [([1, 1, 1], [1, 2, 3]), ([1, 2, 3], [0, 0, 0])],
     "drop or impute": [([1, NAN, 3], [1, 2, 3]), ([1, 2, 3], [1, 2, INF])],
-    "columns of the same records": [([1, 2, 3], [1, 2]), ([[1, 2]], [[1, 2]])],
+    "same shape": [([1, 2, 3], [1, 2])],
+    "one row a record": [([[1, 2]], [[1, 2]])],
     "at least two": [([1], [2])],
 }
 

@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from dpcgd_book.systems.dag_searches import hill_climb, max_min_neighbours, mmhc
-from dpcgd_book.systems.tests_and_scores import BDeu, FisherZ, GSquare
+from dpcgd_book.systems.tests_and_scores import BDeu, GSquare
 from known_graphs import BIC, NAMES, all_dags, graph_score
 from people import refused
 
@@ -34,7 +34,7 @@ def test_climbing_finds_most_of_the_best_graphs():
     dags, found = list(all_dags(4)), 0
     for seed in range(30):
         rng = np.random.default_rng(seed)
-        score = BIC.from_values(rng.normal(size=(200, 4)) @ rng.normal(size=(4, 4)), NAMES)
+        score = BIC(rng.normal(size=(200, 4)) @ rng.normal(size=(4, 4)), NAMES)
         arcs = hill_climb(score, ~np.eye(4, dtype=bool))
         graph = nx.from_numpy_array(arcs, create_using=nx.DiGraph, nodelist=[*NAMES])
         best, mine = max(graph_score(score, dag) for dag in dags), graph_score(score, graph)
@@ -46,7 +46,7 @@ def test_climbing_finds_most_of_the_best_graphs():
 
 def test_climbing_uses_allowed_arcs_only():
     rng = np.random.default_rng(0)
-    score = BIC.from_values(rng.normal(size=(200, 5)) @ rng.normal(size=(5, 5)))
+    score = BIC(rng.normal(size=(200, 5)) @ rng.normal(size=(5, 5)))
     for allowed in (np.triu(np.ones((5, 5), bool), 1), np.zeros((5, 5), bool)):
         assert not (hill_climb(score, allowed) & ~allowed).any()
 
@@ -57,6 +57,6 @@ def test_a_published_network_is_found_at_large_n():
 
 
 def test_bad_input_is_refused_with_its_cure():
-    test = FisherZ(np.eye(2), 10)
-    refused("make both from the same data", mmhc, BIC(np.eye(3), 10), test)
-    refused("below 1, not 1", max_min_neighbours, test, alpha=1)
+    cancer, asia = (load(name, 100, rng=np.random.default_rng(0)) for name in ("cancer", "asia"))
+    refused("make both from the same data", mmhc, BDeu(asia), GSquare(cancer))
+    refused("below 1, not 1", max_min_neighbours, GSquare(cancer), alpha=1)

@@ -16,7 +16,6 @@ from dpcgd.local.geometric import ClippedGeometric
 from dpcgd.local.randomized_response import RandomizedResponse
 from dpcgd.local.report import report
 from dpcgd.statistics.categorical_statistics import ChiSquared
-from dpcgd.statistics.rank_statistics import KendallZ
 
 
 def test_a_report_that_is_never_made_is_refused():
@@ -50,16 +49,13 @@ def test_without_noise_it_returns_what_was_reported():
     exact = ComponentWise.from_epsilon(RandomizedResponse, (4, 4, 4), 120.0)
     found = reconstruct(CODES, exact, gap=1e-9)
     seen = np.bincount(np.ravel_multi_index(CODES.T, (4, 4, 4)), minlength=64)
-    assert found.counts([0, 1, 2]).ravel().tolist() == seen.tolist()
+    assert (found.n * found.joint).ravel() == pytest.approx(seen, abs=1e-6)
     assert sorted(map(tuple, found.records())) == sorted(map(tuple, CODES))
 
 
-def test_it_is_asked_like_tables():
+def test_it_has_as_many_records_as_reports():
     found = reconstruct(REPORTS, MECHANISM)
-    assert found.shape((2, 0)) == (4, 4)
-    assert found.counts([2, 0]).T.tolist() == found.counts([0, 2]).tolist()
-    assert isinstance(PlainOracle(found, KendallZ()).separates(0, 1, ()), bool)
-    assert len(found.records()) == found.n
+    assert len(found.records()) == found.n == len(REPORTS)
 
 
 ALONE = ComponentWise.from_epsilon(RandomizedResponse, (2, 3), 3.0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from dpcgd_book.attacks.audit import empirical_epsilon
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
-from dpcgd_book.data.mixed_networks import LinearSEM, random_sem
+from dpcgd_book.data.mixed_networks import GaussianNetwork, random_sem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -176,7 +176,8 @@ def test_released_moments_against_a_plain_version():
 
 
 def test_original_units_tell_directions_and_a_common_unit_does_not_matter():
-    data = LinearSEM(1.5 * np.eye(3, k=1)).sample(20_000, rng=default_rng(0))
+    chain, effects = nx.DiGraph([("x0", "x1"), ("x1", "x2")]), 1.5 * np.eye(3, k=1)
+    data = GaussianNetwork("chain", chain, effects, np.ones(3)).sample(20_000, rng=default_rng(0))
     wide = {name: Parts(1000 * own.low, 1000 * own.high) for name, own in data.levels.items()}
     other = Dataset(data.codes, wide)
     private = gram_notears(data, epsilon=1.0, standardized=False, threshold=0.3, rng=default_rng(5))

@@ -19,7 +19,7 @@ MOST_COUNTS = 1 << 20
 
 
 class Reconstruction(NamedTuple):
-    """A joint distribution that explains reports; asked for counts like a data set's ``Tables``.
+    """A joint distribution that explains reports.
 
     Attributes
     ----------
@@ -37,15 +37,6 @@ class Reconstruction(NamedTuple):
     n: int
     log_likelihoods: np.ndarray
     gap: float
-
-    def shape(self, variables: Sequence[int]) -> tuple[int, ...]:
-        """Public levels of these variables."""
-        return tuple(self.joint.shape[v] for v in variables)
-
-    def counts(self, variables: Sequence[int]) -> np.ndarray:
-        """Expected counts of these variables, rounded."""
-        table = np.einsum(self.joint, [*range(self.joint.ndim)], [*variables])
-        return np.rint(self.n * table).astype(np.int64)
 
     def records(self) -> np.ndarray:
         """n records whose shares of the cells are those of the joint distribution, to within one.

@@ -14,7 +14,7 @@ from dpcgd import Dataset, Schema
 from dpcgd.datasets.arguments import check_whole
 from dpcgd.datasets.random_networks import SHAPES, random_network
 
-__all__ = ["FAMILIES", "GAUSSIAN_NETWORKS", "GaussianNetwork", "LinearSEM", "MixedNetwork"]
+__all__ = ["FAMILIES", "GAUSSIAN_NETWORKS", "GaussianNetwork", "MixedNetwork"]
 __all__ += ["gaussian_network", "random_mixed_network", "random_sem", "standardised"]
 
 GAUSSIAN_NETWORKS = ("ecoli70", "magic-niab")
@@ -164,50 +164,7 @@ def standardised(network: GaussianNetwork) -> GaussianNetwork:
     return GaussianNetwork(network.name, network.graph, weights, network.errors / deviations)
 
 
-class LinearSEM(GaussianNetwork):
-    """Variables that are linear in their parents, plus independent standard Gaussian noise.
-
-    Parameters
-    ----------
-    weights : array, shape (d, d)
-        ``weights[a, b]`` is the effect of a on b; 0 where there is no arc.
-    variables : sequence of str, optional
-        ``x0, x1, ...`` unless given.
-
-    Attributes
-    ----------
-    graph : networkx.DiGraph
-        The causal graph.
-    covariance : array, shape (d, d)
-        Of the variables, exactly.
-
-    Raises
-    ------
-    ValueError
-        If the weights are not square, not finite or have a cycle.
-
-    Examples
-    --------
-    >>> chain = LinearSEM(np.array([[0, 2.0], [0, 0]]), ["dose", "response"])
-    >>> chain.covariance
-    array([[1., 2.],
-           [2., 5.]])
-    """
-
-    def __init__(self, weights: np.ndarray, variables: Sequence[str] = ()):
-        weights = np.array(weights, float)
-        names = [*variables] or [f"x{i}" for i in range(len(weights))]
-        if weights.shape != (len(names), len(names)) or not np.isfinite(weights).all():
-            raise ValueError(f"{len(names)} variables need a square array of finite weights")
-        dag = nx.from_numpy_array(weights, create_using=nx.DiGraph, edge_attr=None, nodelist=names)
-        if not nx.is_directed_acyclic_graph(dag):
-            raise ValueError("the weights have a cycle; an acyclic model has none")
-        super().__init__("linear SEM", nx.freeze(dag), weights, np.ones(len(weights)))
-        self.variables = tuple(names)
-        self.ends = (DEVIATIONS * np.sqrt(np.diag(self.covariance))).tolist()
-
-
-def random_sem(d: int, arcs: int, *, rng: np.random.Generator) -> LinearSEM:
+def random_sem(d: int, arcs: int, *, rng: np.random.Generator) -> GaussianNetwork:
     """Draw a model over a random graph with so many arcs.
 
     Parameters
@@ -220,7 +177,7 @@ def random_sem(d: int, arcs: int, *, rng: np.random.Generator) -> LinearSEM:
 
     Returns
     -------
-    LinearSEM
+    GaussianNetwork
         Weights uniform in [-2, -0.5] and [0.5, 2], as in Zheng et al. (2018).
 
     Raises
@@ -240,7 +197,11 @@ def random_sem(d: int, arcs: int, *, rng: np.random.Generator) -> LinearSEM:
     weights = np.zeros((d, d))
     weights[first[chosen], second[chosen]] = rng.uniform(0.5, 2, arcs) * rng.choice([-1, 1], arcs)
     order = rng.permutation(d)
-    return LinearSEM(weights[np.ix_(order, order)])
+    weights, names = weights[np.ix_(order, order)], [f"x{i}" for i in range(d)]
+    graph = nx.from_numpy_array(weights, create_using=nx.DiGraph, edge_attr=None, nodelist=names)
+    model = GaussianNetwork("linear SEM", nx.freeze(graph), weights, np.ones(d))
+    model.ends = (DEVIATIONS * np.sqrt(np.diag(model.covariance))).tolist()
+    return model
 
 
 class MixedNetwork(NamedTuple):

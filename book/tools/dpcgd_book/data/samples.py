@@ -8,7 +8,7 @@ import numpy as np
 
 from dpcgd import Dataset, from_bif
 from dpcgd.datasets.arguments import data_folder
-from dpcgd_book.data.mixed_networks import LinearSEM, random_sem
+from dpcgd_book.data.mixed_networks import GaussianNetwork, random_sem
 
 __all__ = ["SAMPLES", "load_sample", "synthetic_model"]
 
@@ -72,7 +72,7 @@ def load_sample(name: str) -> Dataset:
     return Dataset.of_numbers(values, ends, nx.freeze(truth), name)
 
 
-def synthetic_model(name: str) -> LinearSEM:
+def synthetic_model(name: str) -> GaussianNetwork:
     """The linear Gaussian model behind ``synth5`` or ``synth10``.
 
     Parameters
@@ -81,7 +81,7 @@ def synthetic_model(name: str) -> LinearSEM:
 
     Returns
     -------
-    LinearSEM
+    GaussianNetwork
         A random graph with three arcs for every two variables. Binkyte et al. (2024) tell neither
         their graphs nor their weights, so only the sizes are theirs.
 

@@ -1,1 +1,1 @@
-"""The figures of the chapters, a module a chapter."""
+"""The figures of the chapters, a module for each kind."""

@@ -9,7 +9,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import ConnectionPatch
 
-from dpcgd_book.figures import style
+from dpcgd_book.figures import charts, style
 from dpcgd_book.figures.style import BLACK, BLUE, GREEN, GREY, PURPLE, SERIES, VERMILLION
 
 __all__ = ["broken_variants", "chances_of_choices", "change_against_claim", "channels", "margins"]
@@ -317,14 +317,11 @@ def margins(distances: Curves, noise: float) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = style.subplots(size=(6.5, 3.3))
-    axes.axvspan(-noise, noise, color="#E4E4E4", linewidth=0, label="noise scale")
-    axes.axvline(0, color=GREY, linewidth=0.8)
-    for (name, values), (color, line, _) in zip(distances.items(), SERIES, strict=False):
-        axes.plot(np.sort(values), np.linspace(0, 1, len(values)), line, color=color, label=name)
-    axes.set_xscale("symlog", linthresh=10)
-    axes.set(xlabel="distance from threshold / sensitivity", ylabel="fraction of pairs below")
-    axes.legend(loc="upper left")
+    lines = {k: (sorted(v), np.linspace(0, 1, len(v)).tolist()) for k, v in distances.items()}
+    labels = "distance from threshold / sensitivity", "fraction of pairs below"
+    figure = charts.panel(lines, *labels, log="", span=(-noise, noise), crossings={"threshold": 0})
+    figure.axes[0].set_xscale("symlog", linthresh=10)
+    figure.axes[0].autoscale(axis="x")
     return figure
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from dpcgd import CPDAG, Budget, graph_from_moments, table_pc
+from dpcgd import CPDAG, Budget, graph_from_moments
 from dpcgd.datasets.random_networks import any_network
 from dpcgd.moments.clipped_moments import measure_moments
 from dpcgd.moments.interactions import paid
@@ -18,6 +18,7 @@ from dpcgd_book.figures import charts
 from dpcgd_book.results.graph_scores import over_networks, scores
 from dpcgd_book.results.larger_networks import drawn
 from dpcgd_book.results.stored import FullResults, rows_on_file, stored_folder, yardsticks
+from dpcgd_book.results.table_cases import released
 
 __all__ = ["SYSTEMS", "Runs", "beyond", "calibration", "fresh_case", "named_case"]
 
@@ -57,10 +58,8 @@ def _by_model(data, private) -> dict[str, float]:
 
 
 def _by_rules(data, private) -> dict[str, Any]:
-    try:
-        return scores(table_pc(data, **private).graph, data.truth)
-    except ValueError:  # refused by public facts
-        return {"F1": None}
+    release = released(data, **private)
+    return scores(release.graph, data.truth) if release else {"F1": None}
 
 
 def named_case(

@@ -12,10 +12,10 @@ from dpcgd_book.systems.edge_confidence import edge_confidence
 from dpcgd_book.systems.table_pc_variants import run_variant
 
 __all__ = ["BINS", "COUNTED", "climb_case", "confidence_case", "covered", "faint_case"]
-__all__ += ["family_case", "variant_case"]
+__all__ += ["family_case", "released", "variant_case"]
 
 
-def _released(data: Dataset, **settings):
+def released(data: Dataset, **settings):
     """A release, or None where public facts refuse it."""
     try:
         return table_pc(data, **settings)
@@ -36,7 +36,7 @@ def faint_case(network, n, epsilon, delta, run, seed, **bounds) -> dict:
     else:
         data = drawn(network, run, n, seed)
     rng = np.random.default_rng([seed, run, n, 1])
-    release = _released(data, epsilon=epsilon, delta=delta, rng=rng, **bounds)
+    release = released(data, epsilon=epsilon, delta=delta, rng=rng, **bounds)
     if release is None:
         return {"F1": None, "edges": None}
     return {"F1": release.graph.skeleton_f1(data.truth), "edges": len(release.graph.skeleton)}
@@ -68,7 +68,7 @@ COUNTED = [f"{kind} {i}" for kind in ("pairs", "true", "joined") for i in range(
 def confidence_case(network, epsilon, run, n, delta, seed, **redraws) -> dict:
     """Pairs by the confidence of :func:`~dpcgd_book.systems.edge_confidence.edge_confidence`."""
     data, rng = drawn(network, run, n, seed), np.random.default_rng([seed, run, 5])
-    release = _released(data, epsilon=epsilon, delta=delta, rng=rng)
+    release = released(data, epsilon=epsilon, delta=delta, rng=rng)
     confidence = edge_confidence(release, runs=redraws["again"], rng=rng) if release else {}
     joined: Set = release.graph.skeleton if release else set()
     truth = {frozenset(arc) for arc in data.truth.edges}  # type: ignore[union-attr]
@@ -83,7 +83,7 @@ def confidence_case(network, epsilon, run, n, delta, seed, **redraws) -> dict:
 def climb_case(network, epsilon, run, n, delta, seed) -> dict:
     """F1 of table_pc, and of a score search on its release."""
     data, rng = drawn(network, run, n, seed), np.random.default_rng([seed, run, 2])
-    release = _released(data, epsilon=epsilon, delta=delta, rng=rng)
+    release = released(data, epsilon=epsilon, delta=delta, rng=rng)
     if release is None:
         return {"tests": None, "score": None}
     graphs = {"tests": release.graph, "score": climb(release)}
@@ -102,7 +102,7 @@ def covered(name: str, n: int, epsilon: float, delta: float, seed: int) -> Itera
     """
     true = from_bif(data_folder() / "networks" / f"{name}.bif")
     data, rng = drawn(name, 0, n, seed), np.random.default_rng([seed, 0, 8])
-    release = _released(data, epsilon=epsilon, delta=delta, rng=rng)
+    release = released(data, epsilon=epsilon, delta=delta, rng=rng)
     if release is None:
         return
     fitted = fit_network(release, rng=rng, dag=data.truth, redraws=12)

@@ -28,11 +28,18 @@ from dpcgd.privacy.run import RunKeywords, open_run, takes_keywords
 from dpcgd.score import noleaks, notears
 from dpcgd.score.schedules import Schedule, uniform
 from dpcgd.statistics.categorical_statistics import GTest, g_statistic
-from dpcgd.statistics.rank_statistics import KendallP, SpearmanP
+from dpcgd.statistics.rank_statistics import KendallP, SpearmanP, kendall_p
 from dpcgd.statistics.statistic import Statistic, normal_tail
 
 __all__ = ["CoinOracle", "Counted", "CurateOdometer", "PublishedCurateP", "PublishedFlips"]
-__all__ += ["reading", "PublishedKendallP", "PublishedSpearmanP", "leakage", "most_questions"]
+__all__ += [
+    "reading",
+    "PublishedKendallP",
+    "PublishedSpearmanP",
+    "leakage",
+    "most_questions",
+    "p_where_both_vary",
+]
 __all__ += ["optimal_rate", "published_curate_pc", "published_em_pc", "published_gradient"]
 __all__ += ["published_noleaks", "published_plan", "published_priv_pc", "published_svt_pc"]
 
@@ -46,7 +53,7 @@ TWEAK = 0.02
 """Priv-PC's published code lowers the sieve's threshold on the p-value by this."""
 
 
-open_claimed_run = functools.partial(open_run, account=Odometer.for_budget)
+open_claimed_run = functools.partial(open_run, account=lambda budget: Odometer(budget.delta))
 """A run whose odometer enforces no budget: what it claims is not proved."""
 
 
@@ -101,6 +108,22 @@ class PublishedKendallP(_PublishedBound, KendallP):
     """
 
     constant: ClassVar[float] = 4.5
+
+
+def p_where_both_vary(table: np.ndarray) -> float:
+    """Kendall's p-value over the strata in which both variables vary; NaN if there is none.
+
+    So in the code of Priv-PC; in the paper, appendix D, over all strata.
+
+    Examples
+    --------
+    >>> p_where_both_vary(np.array([[[5, 5], [5, 0]], [[5, 5], [5, 0]]]))
+    0.5
+    """
+    strata = table.reshape(*table.shape[:2], -1)
+    varies = [(strata.sum(axis=axis) > 0).sum(axis=0) > 1 for axis in (0, 1)]
+    kept = varies[0] & varies[1] & (strata.sum(axis=(0, 1)) > 2)
+    return kendall_p(strata[..., kept]) if kept.any() else math.nan
 
 
 class PublishedSpearmanP(_PublishedBound, SpearmanP):

@@ -16,9 +16,9 @@ import networkx as nx
 import numpy as np
 
 from dpcgd.graphs.cpdag import CPDAG
-from dpcgd.graphs.pc_search import search
+from dpcgd.graphs.pc_search import Oracle, search
 from dpcgd.privacy import budget, run
-from dpcgd_book.systems.tests_and_scores import GraphScore, IndependenceTest, Level
+from dpcgd_book.systems.tests_and_scores import GraphScore, GSquare
 
 __all__ = ["BestDag", "hill_climb", "iterative_mcmc", "max_min_neighbours", "mmhc", "order_mcmc"]
 
@@ -30,13 +30,13 @@ TABU = 100
 """The last so many graphs are not visited again."""
 
 
-def mmhc(score: GraphScore, test: IndependenceTest, *, alpha: float = 0.05) -> CPDAG:
+def mmhc(score: GraphScore, test: GSquare, *, alpha: float = 0.05) -> CPDAG:
     """Max-min hill climbing.
 
     Parameters
     ----------
     score : GraphScore
-    test : IndependenceTest
+    test : GSquare
         On the same variables.
     alpha : float
         Significance level of the tests, given up to three variables.
@@ -57,23 +57,18 @@ def mmhc(score: GraphScore, test: IndependenceTest, *, alpha: float = 0.05) -> C
 
     Examples
     --------
-    >>> from dpcgd_book.systems.tests_and_scores import BGe, FisherZ
-    >>> values = np.random.default_rng(0).normal(size=(500, 3))
-    >>> values[:, 2] += values[:, 0] + values[:, 1]
-    >>> score, test = BGe.from_values(values, ["a", "b", "c"]), FisherZ.from_values(values)
-    >>> print(mmhc(score, test, alpha=0.01))
+    >>> from dpcgd import Dataset
+    >>> from dpcgd_book.systems.tests_and_scores import BDeu
+    >>> a, b, noise = np.random.default_rng(0).integers(0, 3, (3, 2000))
+    >>> levels = {"a": [*"012"], "b": [*"012"], "c": [*"0123456"]}
+    >>> data = Dataset(np.column_stack([a, b, a + b + noise]), levels)
+    >>> print(mmhc(BDeu(data), GSquare(data), alpha=0.01))
     a -> c
     b -> c
     """
-    _check_same_variables(score, test)
-    return _completed(hill_climb(score, max_min_neighbours(test, alpha=alpha)), score.variables)
-
-
-def _check_same_variables(score, test) -> None:
-    """Refuse a score and a test that were made from different data."""
     if test.d != len(score.variables):
-        sizes = f"the score has {len(score.variables)} variables and the test {test.d}"
-        raise ValueError(f"{sizes}; make both from the same data")
+        raise ValueError("score and test have other variables; make both from the same data")
+    return _completed(hill_climb(score, max_min_neighbours(test, alpha=alpha)), score.variables)
 
 
 def _completed(arcs, variables) -> CPDAG:
@@ -82,7 +77,7 @@ def _completed(arcs, variables) -> CPDAG:
     return CPDAG.from_dag(dag)
 
 
-def max_min_neighbours(test: IndependenceTest, *, alpha: float, max_order: int = 3) -> np.ndarray:
+def max_min_neighbours(test: GSquare, *, alpha: float, max_order: int = 3) -> np.ndarray:
     """Pairs of which each is among the other's parents and children, by the max-min heuristic.
 
     Returns
@@ -144,7 +139,8 @@ def hill_climb(score: GraphScore, allowed: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> from dpcgd_book.systems.tests_and_scores import BGe
-    >>> score = BGe(np.array([[1, 0.8], [0.8, 1]]), 100)
+    >>> x = np.arange(100)
+    >>> score = BGe(np.column_stack([x, x**2]))
     >>> hill_climb(score, ~np.eye(2, dtype=bool)).sum()
     np.int64(1)
     """
@@ -207,18 +203,14 @@ class BestDag(NamedTuple):
         return _completed(self.arcs, self.variables)
 
 
-def iterative_mcmc(
-    score: GraphScore, test: IndependenceTest, *, alpha: float, rng: np.random.Generator
-) -> BestDag:
+def iterative_mcmc(score: GraphScore, oracle: Oracle, *, rng: np.random.Generator) -> BestDag:
     """Order chains over a space of parents that grows until the best DAG fits into it.
 
     Parameters
     ----------
     score : GraphScore
-    test : IndependenceTest
-        On the same variables; its PC skeleton is the first space.
-    alpha : float
-        Significance level of the tests, given up to three variables.
+    oracle : Oracle
+        On the same variables; its PC skeleton, given up to three variables, is the first space.
     rng : numpy.random.Generator
 
     Returns
@@ -229,7 +221,7 @@ def iterative_mcmc(
     Raises
     ------
     ValueError
-        If score and test differ in their variables, or a variable has too many candidate parents.
+        If a variable has too many candidate parents.
 
     Notes
     -----
@@ -238,16 +230,19 @@ def iterative_mcmc(
 
     Examples
     --------
-    >>> from dpcgd_book.systems.tests_and_scores import BGe, FisherZ
+    >>> from dpcgd import Dataset
+    >>> from dpcgd.constraint.laplace_pc import CorrelationOracle
+    >>> from dpcgd.statistics.moment_matrices import FisherZ
+    >>> from dpcgd_book.systems.tests_and_scores import BGe
     >>> values = np.random.default_rng(0).normal(size=(500, 3))
     >>> values[:, 2] += values[:, 0] + values[:, 1]
-    >>> score, test = BGe.from_values(values, ["a", "b", "c"]), FisherZ.from_values(values)
-    >>> print(iterative_mcmc(score, test, alpha=0.01, rng=np.random.default_rng(1)).graph)
+    >>> data = Dataset.of_numbers(values, dict.fromkeys("abc", (-9, 9)))
+    >>> score, oracle = BGe(values, data.variables), CorrelationOracle(data, FisherZ(0.01))
+    >>> print(iterative_mcmc(score, oracle, rng=np.random.default_rng(1)).graph)
     a -> c
     b -> c
     """
-    _check_same_variables(score, test)
-    candidates = search(Level(test, alpha), score.variables, max_order=3).graph.arcs
+    candidates = search(oracle, score.variables, max_order=3).graph.arcs
     candidates = candidates | candidates.T
     while True:
         best = order_mcmc(score, candidates, rng=rng)
@@ -275,7 +270,7 @@ def order_mcmc(score: GraphScore, candidates: np.ndarray, *, rng: np.random.Gene
     Raises
     ------
     ValueError
-        If the candidates do not fit the score, or a variable has more than 14.
+        If a variable has more than 14 candidates.
 
     Notes
     -----
@@ -286,7 +281,8 @@ def order_mcmc(score: GraphScore, candidates: np.ndarray, *, rng: np.random.Gene
     Examples
     --------
     >>> from dpcgd_book.systems.tests_and_scores import BGe
-    >>> score = BGe(np.array([[1, 0.8], [0.8, 1]]), 100, ["a", "b"])
+    >>> x = np.arange(100)
+    >>> score = BGe(np.column_stack([x, x**2]), ["a", "b"])
     >>> print(order_mcmc(score, ~np.eye(2, dtype=bool), rng=np.random.default_rng(0)).graph)
     a -- b
     """
@@ -303,8 +299,6 @@ def order_mcmc(score: GraphScore, candidates: np.ndarray, *, rng: np.random.Gene
 
 def _families(score, candidates) -> "list[_Family]":
     d = len(score.variables)
-    if candidates.shape != (d, d):
-        raise ValueError(f"{d} variables need a {d} by {d} array of candidates")
     candidates = candidates & ~np.eye(d, dtype=bool)
     for variable, count in zip(score.variables, candidates.sum(axis=0), strict=True):
         if count > MOST_CANDIDATES:

@@ -43,9 +43,6 @@ def checked_columns(values: np.ndarray) -> np.ndarray:
 
 def _checked(x, y) -> np.ndarray:
     """Both columns, in units in which their squares are numbers; no score depends on units."""
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    if x.ndim != 1 or x.shape != y.shape:
-        raise ValueError(f"x and y must be columns of the same records, not {x.shape}, {y.shape}")
     return np.ascontiguousarray(rescaled(checked_columns(np.stack((x, y), axis=1))).T)
 
 

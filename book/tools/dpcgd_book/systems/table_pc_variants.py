@@ -88,7 +88,7 @@ def _cell_by_cell(marginals, x, y, z) -> float:
 class _PairsOnly(TableOracle):
     """Asks pairs alone at order 2."""
 
-    def _has_triples(self, x, y, given):
+    def _has(self, triple):
         return False
 
 

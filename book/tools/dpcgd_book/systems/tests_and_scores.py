@@ -1,6 +1,6 @@
-"""Tests of independence that give a p-value, and scores of a variable's parents. Not private.
+"""A test of independence that gives a p-value, and scores of a variable's parents. Not private.
 
-Both are for columns of reals or codes. The sum of the scores over the variables scores a graph.
+They are for columns of reals or codes. The sum of the scores over the variables scores a graph.
 """
 
 import math
@@ -12,53 +12,10 @@ from scipy.special import gammaincc, gammaln, multigammaln
 
 from dpcgd.datasets import contingency_tables, counts
 from dpcgd.datasets.dataset import Dataset, check_records
-from dpcgd.privacy.run import check_settings
-from dpcgd.statistics import categorical_statistics, moment_matrices, statistic
+from dpcgd.statistics import categorical_statistics, statistic
 from dpcgd_book.systems.direction_scores import checked_columns, rescaled
 
-__all__ = ["BDeu", "BGe", "FisherZ", "GSquare", "GraphScore", "IndependenceTest", "Level"]
-
-LARGEST = 1e100
-"""Of a correlation: noise may bring it above 1, but not so far."""
-
-
-class FisherZ:
-    """Fisher's z test of a partial correlation, exact in the limit for Gaussian records.
-
-    Parameters
-    ----------
-    correlation : array, shape (d, d)
-    n : int
-        Number of records behind it.
-
-    Raises
-    ------
-    ValueError
-        If the matrix is not square, a variable is constant, or n is too small to condition at all.
-
-    Examples
-    --------
-    >>> test = FisherZ(np.array([[1, 0.5], [0.5, 1]]), 28)
-    >>> round(math.exp(test.log_p(0, 1, ())), 4)
-    0.006
-    """
-
-    def __init__(self, correlation: np.ndarray, n: int):
-        correlation = np.array(correlation, float)
-        if not (np.abs(correlation) <= LARGEST).all():
-            cure = "is a column constant? Leave it out"
-            raise ValueError(f"a correlation is not a number, or above {LARGEST:g}: {cure}")
-        self.correlation, self.n, self.d = correlation, n, len(correlation)
-
-    @classmethod
-    def from_values(cls, values: np.ndarray) -> "FisherZ":
-        """The test on columns of reals or codes, shape (n, d)."""
-        values = checked_columns(values)
-        return cls(np.corrcoef(rescaled(values).T), len(values))
-
-    def log_p(self, x: int, y: int, given: tuple[int, ...]) -> float:
-        """Natural logarithm of the two-sided p-value."""
-        return float(moment_matrices.fisher_z(self.correlation, self.n, [(x, y, *given)])[0])
+__all__ = ["BDeu", "BGe", "GSquare", "GraphScore"]
 
 
 class GSquare:
@@ -104,50 +61,21 @@ class GSquare:
         return float((half - 1) * math.log(value) - value - gammaln(half) - math.log(beyond))
 
 
-IndependenceTest = FisherZ | GSquare
-"""A test that tells how surprising the data would be if two variables were independent."""
-
-
-class Level:
-    """An oracle for the PC search: it separates where the p-value exceeds alpha.
-
-    Examples
-    --------
-    >>> test = FisherZ(np.array([[1, 0.5], [0.5, 1]]), 28)
-    >>> Level(test, 0.05).separates(0, 1, ()), Level(test, 0.001).separates(0, 1, ())
-    (False, True)
-    """
-
-    def __init__(self, test: IndependenceTest, alpha: float):
-        check_settings(None, alpha=alpha)
-        self.test, self.alpha = test, alpha
-
-    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
-        """Whether the p-value is above the level."""
-        return self.test.log_p(x, y, given) > math.log(self.alpha)
-
-
-LEAST_LOG = -700.0
-"""A singular matrix has this logarithm of its determinant for each variable."""
-
-
 class BGe:
     """Bayesian Gaussian equivalent score: the log marginal likelihood of a linear Gaussian model.
 
     Parameters
     ----------
-    covariance : array, shape (d, d)
-        Of the records, with divisor n. The prior has the same scale for all variables, so bring
-        them to variance 1 first, or use ``BGe.from_values``.
-    n : int
-        Number of records.
+    values : array, shape (n, d)
+        Columns of reals or codes. The prior has the same scale for all variables, so each is
+        brought to variance 1.
     variables : sequence of str, optional
         ``x0, x1, ...`` unless given.
 
     Raises
     ------
     ValueError
-        If a variable is constant or the shapes do not fit.
+        If a variable is constant or not finite, or there is not one name for each column.
 
     Notes
     -----
@@ -157,27 +85,21 @@ class BGe:
 
     Examples
     --------
-    >>> score = BGe(np.array([[1, 0.8], [0.8, 1]]), 100)
+    >>> x = np.arange(100.0)
+    >>> score = BGe(np.column_stack([x, x**2]))
     >>> score.local(1, (0,)) > score.local(1, ())
     True
     """
 
-    def __init__(self, covariance: np.ndarray, n: int, variables: Sequence[str] = ()):
-        covariance = np.array(covariance, float)
-        names = variables or [f"x{i}" for i in range(len(covariance))]
-        if covariance.shape != (len(names), len(names)):
-            raise ValueError(f"{len(names)} variables need a square covariance matrix")
-        if not (covariance.diagonal() > 0).all() or not np.isfinite(covariance).all():
-            raise ValueError("a variance is not positive: is a column constant? Leave it out")
-        self.covariance, self.n, self.variables = covariance, n, tuple(names)
-        self._posterior = 0.5 * np.eye(len(names)) + n * covariance
-        self._known = cache(self._marginal)
-
-    @classmethod
-    def from_values(cls, values: np.ndarray, variables: Sequence[str] = ()) -> "BGe":
-        """The score of columns of reals or codes, shape (n, d), each brought to variance 1."""
+    def __init__(self, values: np.ndarray, variables: Sequence[str] = ()):
         values = checked_columns(values)
-        return cls(np.corrcoef(rescaled(values).T), len(values), variables)
+        self.n, d = values.shape
+        self.variables = tuple(variables or [f"x{i}" for i in range(d)])
+        if len(self.variables) != d:
+            raise ValueError(f"{d} columns need {d} names, not {len(self.variables)}")
+        self.covariance = np.corrcoef(rescaled(values).T)
+        self._posterior = 0.5 * np.eye(d) + self.n * self.covariance
+        self._known = cache(self._marginal)
 
     def local(self, child: int, parents: tuple[int, ...]) -> float:
         """Log marginal likelihood of the child's column given those of its parents."""
@@ -192,7 +114,6 @@ class BGe:
         freedom = 2.0 + size
         ratio = multigammaln((n + freedom) / 2, size) - multigammaln(freedom / 2, size)
         _, determinant = np.linalg.slogdet(self._posterior[np.ix_(columns, columns)])
-        determinant = max(float(determinant), LEAST_LOG * size)
         prior = freedom * math.log(0.5) - n * math.log(math.pi) - math.log(n + 1)
         return float(ratio + size / 2 * prior - (n + freedom) / 2 * determinant)
 

@@ -1,8 +1,9 @@
 """The papers' systems as their authors' code runs them, and as printed: claimed, not proved.
 
-What paper and code have differently stands in a class of settings, with two values each. A line
-says whether the paper, its appendix or the code has it. The code was read for facts, and nothing of
-it is copied; that of the score-based half of CURATE could not be read.
+What paper and code of CURATE and of NoLeaks have differently stands in a class of settings, with
+two values each; Priv-PC and its rivals run as coded. A line says whether the paper, its appendix or
+the code has it. The code was read for facts, and nothing of it is copied; that of the score-based
+half of CURATE could not be read.
 """
 
 import functools
@@ -15,10 +16,11 @@ from dataclasses import replace
 from typing import NamedTuple, Unpack
 
 import numpy as np
+from dpcgd_book.systems import as_published
 from scipy.optimize import minimize
 
 from dpcgd import CPDAG, Budget, BudgetSpent, Dataset, Release
-from dpcgd.constraint import curate_pc, em_pc
+from dpcgd.constraint import curate_pc
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import Answers
 from dpcgd.privacy import budget, conversions, mechanisms
@@ -27,16 +29,13 @@ from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.run import Run, RunKeywords, open_run, takes_keywords
 from dpcgd.score import notears
 from dpcgd.score.schedules import multiplicative, uniform
-from dpcgd.statistics import many_tables, rank_statistics
+from dpcgd.statistics import many_tables
 from dpcgd.statistics.categorical_statistics import GTest
 from dpcgd.statistics.statistic import normal_tail
-from dpcgd_book.systems import as_published
 
-__all__ = ["CURATE_AS_CODED", "CURATE_AS_PRINTED", "CurateSettings", "EM_AS_CODED", "EM_AS_PRINTED"]
-__all__ += ["EmSettings", "NOLEAKS_AS_CODED", "NOLEAKS_AS_PRINTED", "NoLeaksSettings"]
-__all__ += ["ROUNDS_AS_CODED", "ROUNDS_AS_PRINTED", "RoundSettings", "SCHEDULE_AS_PRINTED"]
-__all__ += ["coded_curate_pc", "coded_em_pc", "coded_noleaks", "coded_priv_pc", "coded_svt_pc"]
-__all__ += ["num_sig", "oriented", "p_where_both_vary"]
+__all__ = ["CURATE_AS_CODED", "CURATE_AS_PRINTED", "CurateSettings", "NOLEAKS_AS_CODED"]
+__all__ += ["NOLEAKS_AS_PRINTED", "NoLeaksSettings", "SCHEDULE_AS_PRINTED", "coded_curate_pc"]
+__all__ += ["coded_em_pc", "coded_noleaks", "coded_priv_pc", "coded_svt_pc", "num_sig", "oriented"]
 
 Sets = dict[frozenset[int], set[int]]
 """For each pair what separated it, in all."""
@@ -130,45 +129,23 @@ def _last_order(data: Dataset) -> int:
     return max(min(math.floor(math.log2(data.n)) - 5, data.d - 2), 0)
 
 
-def p_where_both_vary(table: np.ndarray) -> float:
-    """Kendall's p-value over the strata in which both variables vary; NaN if there is none.
-
-    Examples
-    --------
-    >>> p_where_both_vary(np.array([[[5, 5], [5, 0]], [[5, 5], [5, 0]]]))
-    0.5
-    """
-    strata = table.reshape(*table.shape[:2], -1)
-    varies = [(strata.sum(axis=axis) > 0).sum(axis=0) > 1 for axis in (0, 1)]
-    kept = varies[0] & varies[1] & (strata.sum(axis=(0, 1)) > 2)
-    return rank_statistics.kendall_p(strata[..., kept]) if kept.any() else math.nan
-
-
 _tables = functools.lru_cache(1)(Tables)  # several runs on the same records share their work
 
 
 @functools.lru_cache(50_000)
-def _exact(data: Dataset, p_value: Callable[[np.ndarray], float], *tested: int) -> float:
-    return p_value(_tables(data).counts(tested))
+def _exact(data: Dataset, *tested: int) -> float:
+    return as_published.p_where_both_vary(_tables(data).counts(tested))
 
 
 # --- Priv-PC and SVT-PC
 
 
-class RoundSettings(NamedTuple):
-    """What paper and code of Priv-PC have differently."""
-
-    constant: float
-    """One record moves z by this over the root of n. Paper, theorem 3: 9/2. Code: 6."""
-    p_value: Callable[[np.ndarray], float]
-    """Paper, appendix D: of all strata. Code: of those in which both variables vary."""
-    query: float
-    """SVT-PC: noise of a query over that of the threshold. Paper, algorithm 1: 2. Code: 4."""
-    renewed: Callable[[Noise, float], float]
-    """SVT-PC: noise of a later threshold. Paper, algorithm 1: Laplace. Code: normal."""
-    always_anew: bool
-    """Threshold and sub-sample are renewed. Paper, algorithm 2: after a deletion, if the
-    indentation of our copy is right. Code: after every hit of the sieve."""
+CONSTANT = 6.0
+"""One record moves z by this over the root of n (code; paper, theorem 3: 9/2)."""
+QUERY = 4.0
+"""SVT-PC: noise of a query over that of the threshold (code; paper, algorithm 1: 2)."""
+LEVEL = 0.1
+"""Of all three systems of Priv-PC's evaluation (code; the paper prints none)."""
 
 
 def _laplace(noise: Noise, scale: float) -> float:
@@ -179,18 +156,8 @@ def _normal(noise: Noise, scale: float) -> float:
     return noise.gaussian(scale, GaussianEvent("Gaussian", 1.0))(0.0)
 
 
-ROUNDS_AS_PRINTED = RoundSettings(4.5, rank_statistics.kendall_p, 2.0, _laplace, False)
-"""Priv-PC and SVT-PC as the paper prints them."""
-ROUNDS_AS_CODED = RoundSettings(6.0, p_where_both_vary, 4.0, _normal, True)
-"""Priv-PC and SVT-PC as the code runs them."""
-LEVEL = 0.1
-"""Of all three systems of Priv-PC's evaluation (code; the paper prints none)."""
-
-
 @takes_keywords
-def coded_svt_pc(
-    data: Dataset, *, settings: RoundSettings = ROUNDS_AS_CODED, **shared: Unpack[RunKeywords]
-) -> Release:
+def coded_svt_pc(data: Dataset, **shared: Unpack[RunKeywords]) -> Release:
     """SVT-PC as the code runs it: a hit deletes, the threshold is renewed, queries have more noise.
 
     Parameters
@@ -198,7 +165,6 @@ def coded_svt_pc(
     data : Dataset
     epsilon, delta : float
         Of one round, and of the reading afterwards.
-    settings : RoundSettings
     allow_delta, rng, secure
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     rows_per_person : int
@@ -209,17 +175,17 @@ def coded_svt_pc(
     None proved: the sensitivity is too small, and queries that found nothing are not read.
     """
     run = as_published.open_claimed_run(data, **shared)
-    moves = 0.5 - normal_tail(settings.constant / math.sqrt(data.n))
+    moves = 0.5 - normal_tail(CONSTANT / math.sqrt(data.n))
     scale = 2 * moves / shared["epsilon"]
     threshold = LEVEL + _laplace(run.noise, scale)
 
     def separates(*test) -> bool:
         nonlocal threshold
-        p = _exact(data, settings.p_value, *test)
-        hit = p + _laplace(run.noise, settings.query * scale) >= threshold
+        p = _exact(data, *test)
+        hit = p + _laplace(run.noise, QUERY * scale) >= threshold
         if hit:
             run.account.spend(PureEvent("sieve", shared["epsilon"]))
-            threshold = LEVEL + settings.renewed(run.noise, scale)
+            threshold = LEVEL + _normal(run.noise, scale)  # paper, algorithm 1: Laplace
         return hit
 
     return _searched(run, data, _last_order(data), separates)
@@ -227,17 +193,13 @@ def coded_svt_pc(
 
 @takes_keywords
 def coded_priv_pc(
-    data: Dataset,
-    *,
-    settings: RoundSettings = ROUNDS_AS_CODED,
-    rate: float | None = None,
-    **shared: Unpack[RunKeywords],
+    data: Dataset, *, rate: float | None = None, **shared: Unpack[RunKeywords]
 ) -> Release:
     """Priv-PC as the code runs it: a sieve on a sub-sample, then an examination on all records.
 
     Parameters
     ----------
-    data, epsilon, delta, settings, allow_delta, rng, secure, rows_per_person
+    data, epsilon, delta, allow_delta, rng, secure, rows_per_person
         As for :func:`coded_svt_pc`.
     rate : float, optional
         Fraction of the records that a sieve looks at; the best one unless given.
@@ -249,7 +211,7 @@ def coded_priv_pc(
     run = as_published.open_claimed_run(data, records=rate != 1, rate=rate, **shared)
     half, n, noise = shared["epsilon"] / 2, data.n, run.noise
     rate = as_published.optimal_rate(half) if rate is None else rate
-    moves, sampled = 0.5 - normal_tail(settings.constant / math.sqrt(n)), math.floor(rate * n)
+    moves, sampled = 0.5 - normal_tail(CONSTANT / math.sqrt(n)), math.floor(rate * n)
     scale = 2 * moves / math.sqrt(rate) / mechanisms.before_amplification(half, rate)
     whole = _tables(data)
 
@@ -261,39 +223,20 @@ def coded_priv_pc(
 
     def separates(*test) -> bool:
         nonlocal sample, threshold
-        p = settings.p_value(sample.counts(test))
+        p = as_published.p_where_both_vary(sample.counts(test))
         if not p + _laplace(noise, 2 * scale) >= threshold:
             return False
         run.account.spend(PureEvent("sieve", half), PureEvent("examination", half))
-        p = _exact(data, settings.p_value, *test)
+        p = _exact(data, *test)
         deletes = p + _laplace(noise, moves / half) >= LEVEL
-        if deletes or settings.always_anew:
-            sample, threshold = renewed()
+        # Paper, algorithm 2: after a deletion only, if the indentation of our copy is right.
+        sample, threshold = renewed()
         return deletes
 
     return _searched(run, data, _last_order(data), separates)
 
 
 # --- EM-PC
-
-
-class EmSettings(NamedTuple):
-    """What Priv-PC's code has for EM-PC; the paper prints none of it, the other is chapter 05's."""
-
-    alpha: float
-    """Level of the G-test. Code: .10. Chapter 05: .05."""
-    count_scores: Callable[[list[float], list[float], float], np.ndarray]
-    """For each number of deletions its utility, from scores, p-values and level. Code:
-    :func:`num_sig`. Chapter 05: one of sensitivity 1."""
-    share: Callable[[float, int], float]
-    """Budget of one deletion, from half of a turn's and their number. Code: that over their number.
-    Chapter 05: all of it."""
-    filed: Callable[[int, int], int]
-    """Whose separating set a deletion enters, from its number in the turn and its variable. Code:
-    the variable of that *number*. Chapter 05: the variable deleted."""
-    charges: Callable[[float, int], list[float]]
-    """What a turn is charged, from its epsilon and its deletions. Code: epsilon. Chapter 05: half
-    of it for every choice."""
 
 
 def num_sig(scores: Sequence[float], p_values: Sequence[float], alpha: float) -> np.ndarray:
@@ -321,37 +264,21 @@ def num_sig(scores: Sequence[float], p_values: Sequence[float], alpha: float) ->
     return np.array(utilities)
 
 
-EM_AS_PRINTED = EmSettings(
-    0.05,
-    lambda scores, p_values, alpha: em_pc.count_scores(scores),
-    share=lambda half, deleted: half,
-    filed=lambda number, variable: variable,
-    charges=lambda epsilon, deleted: [epsilon / 2] * (1 + deleted),
-)
-"""EM-PC as chapter 05 repairs its utility; the paper prints no algorithm."""
-EM_AS_CODED = EmSettings(
-    LEVEL,
-    num_sig,
-    share=lambda half, deleted: half / deleted,
-    filed=lambda number, variable: number,
-    charges=lambda epsilon, deleted: [epsilon],
-)
-"""EM-PC as the code of Priv-PC runs it."""
 STRUCK_OUT = -10_000.0
 """The score of a variable that has been chosen; one far from independence has less (code)."""
 
 
 @takes_keywords
-def coded_em_pc(
-    data: Dataset, *, settings: EmSettings = EM_AS_CODED, **shared: Unpack[RunKeywords]
-) -> Release:
+def coded_em_pc(data: Dataset, **shared: Unpack[RunKeywords]) -> Release:
     """EM-PC as the code of Priv-PC runs it: greedy distances, no limit on the size of sets.
+
+    The paper prints no algorithm. A turn is charged epsilon: half of it for the number of
+    deletions, and half for all deletions together.
 
     Parameters
     ----------
     data, epsilon, delta, allow_delta, rng, secure, rows_per_person
         As for :func:`coded_svt_pc`; epsilon is that of one variable's turn.
-    settings : EmSettings
 
     Privacy
     -------
@@ -364,22 +291,21 @@ def coded_em_pc(
             neighbours = tuple(np.flatnonzero(joined[x]).tolist())
             if len(neighbours) > order:
                 tests += len(neighbours) * math.comb(len(neighbours) - 1, order)
-                asked = functools.partial(_clearest, data, settings.alpha, order, x, neighbours)
+                asked = functools.partial(_clearest, data, order, x, neighbours)
                 scores, p_values, given = map(list, zip(*map(asked, neighbours), strict=True))
-                count = settings.count_scores(scores, p_values, settings.alpha)
-                deleted = _chosen(run, count[: len(neighbours)], half)
+                deleted = _chosen(run, num_sig(scores, p_values, LEVEL), half)
                 for number in range(deleted):
-                    k = _chosen(run, np.array(scores), settings.share(half, deleted))
+                    k = _chosen(run, np.array(scores), half / deleted)
                     y, scores[k] = neighbours[k], STRUCK_OUT
                     joined[x, y] = joined[y, x] = False
-                    sets[frozenset((x, settings.filed(number, y)))] |= {*given[k]}
-                prices = settings.charges(shared["epsilon"], deleted)
-                run.account.spend(*(PureEvent("exponential", price) for price in prices))
+                    # Filed under the variable of that number, not under the one deleted (code).
+                    sets[frozenset((x, number))] |= {*given[k]}
+                run.account.spend(PureEvent("exponential", shared["epsilon"]))
     return _released(run, data, joined, sets, tests)
 
 
 @functools.lru_cache(50_000)
-def _clearest(data, alpha, order, x, neighbours, y) -> tuple[float, float, tuple[int, ...]]:
+def _clearest(data, order, x, neighbours, y) -> tuple[float, float, tuple[int, ...]]:
     """The set with the largest p-value, that p-value, and how far the other decision is."""
     tables, others = _tables(data), [v for v in neighbours if v != y]
     tests = [(x, y, *given) for given in itertools.combinations(others, order)]
@@ -388,7 +314,7 @@ def _clearest(data, alpha, order, x, neighbours, y) -> tuple[float, float, tuple
     made, p_values = tables.n >= 10 * freedom, np.ones(len(tests))  # a sparse table passes (code)
     p_values[made] = many_tables.nearnesses_of(GTest(), tables, np.array(tests, np.int64)[made])
     k = int(np.argmax(p_values))
-    steps = as_published.PublishedFlips(alpha).value(tables.counts(tests[k]))
+    steps = as_published.PublishedFlips(LEVEL).value(tables.counts(tests[k]))
     return math.copysign(abs(steps) - 1, -steps), float(p_values[k]), tests[k][2:]
 
 
@@ -503,7 +429,7 @@ def coded_curate_pc(
         if test in asked:  # paper, algorithm 1: not twice on one set
             return None
         asked.add(test)
-        p = _exact(data, p_where_both_vary, x, y, *given)
+        p = _exact(data, x, y, *given)
         noisy = run.noise.laplace(moves, event)(p)
         if noisy > settings.charged_above:
             run.account.spend(event)
