@@ -1,11 +1,10 @@
 """causal-learn's additive noise model on the Tuebingen pairs, beside ours on the same records.
 
-PYTHONPATH=. .venv/peers/bin/python benchmarks/anm_peers.py
+.venv/bin/python benchmarks/anm_peers.py
 
-Run by the environment of the peers, after benchmarks/run.py has made it. Gaussian processes take
-time of cubic order, so both get the same 300 records of a pair, drawn at random, columns shuffled.
-Ours splits them in halves, ten times; causal-learn uses all of them for fit and score.
-Writes anm_peers.json here, which chapter 08 shows. Takes about a minute on one core.
+Gaussian processes take time of cubic order, so both get the same 300 records of a pair, drawn at
+random, columns shuffled. Ours splits them in halves, ten times; causal-learn uses all of them for
+fit and score. Writes anm_peers.json here, which chapter 08 shows. Takes about a minute on one core.
 """
 
 import importlib.metadata

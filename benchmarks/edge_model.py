@@ -23,6 +23,7 @@ from unittest.mock import patch
 import networkx as nx
 import numpy as np
 import pandas as pd
+from dpcgd_book.results.digests import digest_of_files
 from joblib import Memory, Parallel, delayed
 
 from dpcgd import CPDAG, Budget, graph_from_moments
@@ -46,6 +47,7 @@ TENTHS = np.linspace(0, 1, 11)
 WIDE = {"413 variables of 2 to 21 levels": (413, 2, 21), "441 variables of 3 levels": (441, 3, 3)}
 """How many variables, and their fewest and most levels."""
 STORED = ROOT / "book" / "stored" / "12_a_trained_reader"
+CODE = digest_of_files(["data", __file__], training.CODE, root=ROOT)[:8]
 
 
 def drawn(family: str, number: int, rng):
@@ -68,7 +70,7 @@ def scored(moments, likely, data) -> dict[str, float]:
     return {"F1": most.skeleton_f1(data.truth), "SHD": likelier.shd(data.truth)}
 
 
-@Memory(ROOT / "_build" / "edge_model" / training.CODE, verbose=0).cache
+@Memory(ROOT / "_build" / "edge_model" / CODE, verbose=0).cache
 def one(family: str, number: int) -> tuple[list[dict], list[tuple[float, bool]]]:
     """Scores of one table, with all parts and without each; and what was said of every pair."""
     rng = np.random.default_rng([SEED, FAMILIES.index(family), number])

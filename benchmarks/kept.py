@@ -14,7 +14,7 @@ from dpcgd_book.results.record import results_folder
 from dpcgd_book.results.stored import keep, rows_on_file, stored_folder
 from dpcgd_book.results.sweep import CLUSTER, sweep
 
-from benchmarks.entries import DELTA, HOME, Entry, code_of, entries_in
+from benchmarks.entries import DELTA, FOLDER, HOME, Entry, code_of, entries_in
 from benchmarks.entry_check import check_entry
 
 COLUMNS = json.loads(Path(__file__).with_name("columns.json").read_text())
@@ -22,6 +22,8 @@ COLUMNS = json.loads(Path(__file__).with_name("columns.json").read_text())
 
 SEED, RUNS = 0, 20
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+BOOK = Path(__file__).resolve().parent.parent / "book"
+"""Its tables have the systems of this repository, and no others."""
 AT_ONCE = 25
 """Cases between two looks at the clock."""
 
@@ -114,6 +116,12 @@ class Kept(Rows):
         row = self.rows.get(self.key(case))
         return row is not None and row["code"] != code_of(self.kind, case["system"])
 
+    def refuse_others(self):
+        """Refuse to write a table of the book with the systems of another folder."""
+        if os.environ.get(FOLDER) and self.folder.is_relative_to(BOOK) and self.rows:
+            problem = f"their rows do not belong in {self.folder}"
+            raise SystemExit(f"{FOLDER} names other systems: {problem}")
+
     def write(self):
         """Put all rows on file."""
         table = self.sorted_rows().assign(seed=SEED)
@@ -129,6 +137,7 @@ class Kept(Rows):
 
     def fill(self, asked):
         """Run what is left of the cases that were asked for while there is time."""
+        self.refuse_others()
         cases = [c for c in self.plan() if c["run"] < asked.runs]
         if asked.system:
             cases = [c for c in cases if c["system"] == self.entry(asked.system).name]

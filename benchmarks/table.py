@@ -72,6 +72,7 @@ class Table(Kept):
 
     def memory(self):
         """What each system takes beside the records, at its peak: memory.parquet, one run a row."""
+        self.refuse_others()
         run_here = [s for s in entries_in("systems").values() if s.run]
         counts = [s for s in run_here if s.family in ASK_COUNTS or s.name == "PC"]
         cases = [

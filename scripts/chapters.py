@@ -141,9 +141,9 @@ class Run:
         """What a chapter's outcome depends on."""
         kernels = sorted((k, v) for k, v in self.environment.items() if k.startswith(MACHINE))
         where = f"{self.python} {platform.platform()} {platform.processor()}{self.planted}"
-        stored = ROOT / "book" / "stored" / path.stem
-        read = [path, *READ, *([stored] if stored.exists() else [])]
-        return digest(read, self.profile, repr(kernels), where)
+        text, files = path.read_text(), sorted((ROOT / "book" / "stored").iterdir())
+        stored = [file for file in files if file.stem in text or file.stem == path.stem]
+        return digest([path, *READ, *stored], self.profile, repr(kernels), where)
 
     def compile_once(self):
         """Fill numba's and matplotlib's caches, or every chapter would do it at the same time."""

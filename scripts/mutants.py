@@ -96,7 +96,8 @@ def planted(name: str) -> dict:
 
 
 def main():
-    files = [*(ROOT / "dpcgd").rglob("*.py"), *TESTS.rglob("*.py"), Path(__file__)]
+    roots = ROOT / "dpcgd", ROOT / "book" / "tools", TESTS
+    files = [*(file for root in roots for file in root.rglob("*.py")), Path(__file__)]
     known = BUILD / "mutants" / f"{digest(sorted(files))[:16]}.jsonl"
     settings = {"path": known, "workers": os.cpu_count()}
     bugs = sweep(planted, [{"name": bug.name} for bug in BUGS], **settings)

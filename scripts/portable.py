@@ -31,7 +31,8 @@ from chapters import BUILD, READ, RESULTS, ROOT, Home, Run, chapters, digest, ho
 
 AT = BUILD / "portable"
 CODE = sorted((ROOT / "tests").rglob("*.py"))
-TESTED = (*READ, *CODE, "book", "README.md", "pyproject.toml", "environment.yml")
+PAGES = ("book", "notebooks", "_toc.yml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+TESTED = (*READ, *CODE, *PAGES, "scripts", "pyproject.toml", "environment.yml")
 """What the outcome of the tests depends on, but for those that execute chapters."""
 FOR_BOOK = ("book", *map("test_{}.py".format, ("benchmarks", "mutants", "notebooks", "packaging")))
 """Tests that need what only the book needs."""

@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from dpcgd_book.results.known_tables import Counts
+from dpcgd_book.results.known_tables import Counts, independent_model
 
 from dpcgd import Dataset
 from dpcgd.datasets.contingency_tables import Tables
@@ -65,12 +65,9 @@ def random_table(shape, n, rng, concentration=3.0):
     return rng.multinomial(n, share).reshape(shape)
 
 
-def independent(shape, rng, concentration=2.0):
+def independent(shape, rng):
     """Probabilities under which the first two variables are independent given the others."""
-    strata = math.prod(shape[2:])
-    weight = rng.dirichlet(np.full(strata, concentration))
-    x, y = (rng.dirichlet(np.full(size, concentration), strata) for size in shape[:2])
-    return np.einsum("s,sa,sb->abs", weight, x, y).reshape(shape)
+    return independent_model(shape, False, rng, spread=2.0)
 
 
 def alone_and_joined(n: int, rows: int = 1) -> tuple[Dataset, Dataset]:

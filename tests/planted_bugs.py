@@ -10,6 +10,7 @@ from planting import Place
 
 HALF, FIRST_TWO = "_ / 2", "_[:2]"
 A_COUNT = "self.tables.counts((0, 1))[0, 0]"
+UNLOCKED = "__import__('contextlib').nullcontext()"
 LONGEST = "float(np.linalg.norm(data.scaled, axis=1).max()) + 1e-9"
 
 # --- tests with Laplace noise
@@ -219,6 +220,7 @@ place = Place("privacy:AboveThreshold.__init__", tests=tests)
 place.edit("a threshold without noise", "self._threshold = A", "self._threshold = threshold")
 place = Place("privacy:AboveThreshold.above", tests=tests)
 place.edit("a sieve that goes on after its hit", "if _fired: ...", "pass")
+place.edit("a sieve that several threads ask at once", "PAYING", UNLOCKED)
 place = Place("privacy:propose_test_release", tests=tests)
 place.edit("a tested release without its line", "... <= _", "0")
 place = Place("privacy:amplified", tests="privacy/test_conversions.py")
@@ -237,6 +239,8 @@ place = Place("privacy:zcdp_rho", tests="privacy/test_accounts.py")
 place.edit("every mechanism at the price of a bounded range", "8 if A else 2", "8")
 place = Place("privacy:_converted", tests="privacy/test_accounts.py")
 place.edit("a conversion that gives away a logarithm", "math.log1p(A)", "2 * _")
+place = Place("privacy:_Enforced.spend", tests="privacy/test_accounts.py")
+place.edit("threads that pay from one budget at once", "PAYING", UNLOCKED)
 place = Place("privacy:open_run", tests="privacy/test_run.py")
 place.edit("every run says it is proved", "A if proved else B", "A")
 place = Place("privacy:Run.receipt", tests="pairwise/test_anm.py")

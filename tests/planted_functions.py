@@ -466,3 +466,6 @@ place = Place("graphs:ROUNDING", **LEDGER)
 place.swap("a check with room for one event in a hundred", lambda right: 0.01)
 place = Place("tables/check_receipt:check_noise", tests="graphs/test_check_receipt.py")
 place.swap("a check that takes noise for what was paid", lambda right, release: None)
+for name, where in (("histograms", "_check_histograms"), ("entries", "_check_entries")):
+    place = Place(f"tables:{where}", tests="graphs/test_check_receipt.py")
+    place.swap(f"a check that takes {name} as they are", lambda right, result: None)

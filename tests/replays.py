@@ -496,18 +496,21 @@ def on_a_stranger(name: str, rng: Generator, found: Found) -> None:
     for unusual in ("l1", "row_norm"):  # with the usual ones the data speak
         settings.pop(unusual, None)
     data = case.data(rng, settings, sizes=case.sizes, strange=True)
-    with contextlib.suppress(ValueError):  # refused by public facts
+    try:
         replay(started(FOLLOWED.get(name, case.system), settings), *data)
-        found.strangers += 1
+    except ValueError:  # by public facts
+        found.refused += 1
+        return
+    found.strangers += 1
 
 
 def attacked(name: str, pairs: int, strangers: int, seed: int = 0) -> Found:
     """So many replays of a system."""
     rng, found = default_rng([seed, list(SYSTEMS).index(name)]), Found()
-    while found.strangers < strangers:
-        on_a_stranger(name, rng, found)
-    while found.pairs < pairs:
-        on_neighbours(name, rng, found)
+    while found.strangers < strangers or found.pairs < pairs:
+        attack = on_a_stranger if found.strangers < strangers else on_neighbours
+        attack(name, rng, found)
+        assert found.refused <= 100 * (pairs + strangers), f"{name} refuses nearly everything"
     return found
 
 

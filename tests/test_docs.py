@@ -36,7 +36,8 @@ def test_every_source_has_a_plain_doi_or_url():
         assert all(re.fullmatch(plain[kind], url) for kind, url in urls), key
 
 
-MARKDOWN = [*ROOT.glob("*.md"), *(ROOT / "book").glob("*.md"), *(ROOT / "data").glob("*.md")]
+FOLDERS = ROOT, ROOT / "book", ROOT / "data"
+MARKDOWN = sorted(page for folder in FOLDERS for page in folder.glob("*.md"))
 TARGET = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 

@@ -190,6 +190,16 @@ def test_a_chapter_is_executed_once_for_the_same_contents(tmp_path, compiled):
     assert result() == "ok"
 
 
+def test_tables_of_other_chapters_count_where_a_chapter_names_them(tmp_path, monkeypatch):
+    read, chapter = [], tmp_path / "98_tables.ipynb"
+    chapter.write_text('rows_on_file(folder / "17_which_one_should_i_use", "table"); yardsticks()')
+    monkeypatch.setattr(chapters, "digest", lambda paths, *facts: read.extend(paths))
+    chapters.Run(chapters.Home(tmp_path), "quick", {}).contents(chapter)
+    stored = chapters.ROOT / "book" / "stored"
+    named = {stored / "17_which_one_should_i_use", stored / "yardsticks"}
+    assert set(read) - {chapter, *chapters.READ} == named
+
+
 def test_what_moved_is_told():
     old = {"a": {"value": {"x": 1.0}}, "b": {"value": 2, "tolerance": 0.5}, "gone": {"value": 0}}
     lines = ["a.x: 1.0 -> 1.1", "gone: no longer recorded", "new: not in the golden file"]

@@ -146,8 +146,7 @@ def share_of_the_choices(
     unit = zcdp_rho(event("one choice", 1.0))
 
     def price(asked: int, separated: int) -> float:
-        counts = max(1, d * (max_order + 1) - asked)
-        choices = counts + 2 * (math.comb(d, 2) - separated)
+        choices = max(1, d * (max_order + 1) - asked) + 2 * (math.comb(d, 2) - separated)
         return math.sqrt(account.share(1 / choices) / unit)
 
     return price

@@ -117,8 +117,7 @@ class Network:
         """
         lines = [f"network {_quoted(self.name)} {{", "}"]
         for name, levels in self.levels.items():
-            listed = ", ".join(map(_quoted, levels))
-            kind = f"  type discrete [ {len(levels)} ] {{ {listed} }};"
+            kind = f"  type discrete [ {len(levels)} ] {{ {', '.join(map(_quoted, levels))} }};"
             lines += [f"variable {_quoted(name)} {{", kind, "}"]
         for child, parents in self.parents.items():
             given = " | " * bool(parents) + ", ".join(map(_quoted, parents))

@@ -2,6 +2,7 @@
 
 import difflib
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
@@ -30,6 +31,9 @@ MOST_TEXTS = 1 << 16
 
 FEW_DIGITS = "^-?[0-9]{1,15}([.][0-9]{0,15})?$"
 """Pattern of numbers that all rules read in the same way."""
+
+DATE = re.compile(r"\d+[-./:]\d+[-./:]\d+")
+"""The beginning of a date or of a time of day with seconds."""
 
 ALIKE = ("boolean", "categorical", "integer", "string")
 """Kinds of columns whose values are equal only if their texts are."""
@@ -181,6 +185,8 @@ class Column(dict[str, int]):
         if fits:
             cure = "use a decimal point" if self.source == FRAME else f"pass {' or '.join(fits)}"
             return f"{text!r} is no number in this notation; {cure}"
+        if DATE.match(text):
+            return f"{text!r} is a date or a time; put a number of days or hours in its place"
         missing = f'"missing": ["{self.variable.missing or "unknown"}", "{text}"]'
         return f"{text!r} is no number; {cure}, or list levels in the schema, or {missing}"
 
@@ -334,8 +340,8 @@ def check_columns(source, names: list, public: Mapping, ignore: Iterable, column
     for name in ignore:
         if name not in names:
             near = difflib.get_close_matches(str(name), map(str, names), n=1)
-            cure = f"did you mean {near[0]!r}?" if near else "take it out of ignore"
-            raise ValueError(f"ignore names {name!r}, which is no column of {source}; {cure}")
+            cure = f"did you mean {near[0]!r}?" if near else "correct the name"
+            raise ValueError(f"ignore or ids: {name!r} is no column of {source}; {cure}")
         if name in public:
             raise ValueError(f"column {name!r} is in ignore and in the schema; take it out of one")
     for name in names:
@@ -411,7 +417,8 @@ def check_rows_per_person(ids: Iterable, rows_per_person: int, n: int | None = N
         rows[_person(value)] += count
     if max(rows.values()) > rows_per_person:
         problem = f"a person has more rows than rows_per_person = {rows_per_person}"
-        raise ValueError(f"{problem}; keep so many of each by a rule fixed beforehand")
+        cure = "keep so many of each by a rule fixed beforehand, or give a larger public bound"
+        raise ValueError(f"{problem}; {cure}")
 
 
 def _counted(ids) -> Counter:

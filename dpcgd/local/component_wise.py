@@ -80,8 +80,8 @@ class ComponentWise(Mechanism):
         channels.check_p_max(p_max, tuple(levels))
 
         def excess(epsilon):
-            ratio = cls.from_epsilon(kind, levels, epsilon).p_max / p_max
-            return math.log(max(ratio, LEAST))  # of many variables it may be too small a number
+            # of many variables the ratio may be too small a number
+            return math.log(max(cls.from_epsilon(kind, levels, epsilon).p_max / p_max, LEAST))
 
         return cls.from_epsilon(kind, levels, channels.root_of_rising(excess))
 

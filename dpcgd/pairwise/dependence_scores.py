@@ -154,8 +154,7 @@ class Kendall(_Rank):
         if fewest < 2:
             return 0.0
         tau_c = kendalltau(x, residual, variant="c").statistic
-        balance = round(tau_c * len(x) ** 2 * (fewest - 1) / fewest / 2)
-        return abs(balance) / math.comb(len(x), 2)
+        return abs(round(tau_c * len(x) ** 2 * (fewest - 1) / fewest / 2)) / math.comb(len(x), 2)
 
     def sensitivity(self, m: int) -> float:
         """Proved bound if one of m >= 2 records is replaced; reached.

@@ -177,8 +177,7 @@ def pure_divergence(order: float, epsilon: float) -> float:
     (0.7353, True)
     """
     ratio = math.log1p(math.exp((1 - 2 * order) * epsilon)) - math.log1p(math.exp(-epsilon))
-    exact = epsilon + ratio / (order - 1) + 1e-12
-    return min(exact, epsilon, order * squared(epsilon) / 2)
+    return min(epsilon + ratio / (order - 1) + 1e-12, epsilon, order * squared(epsilon) / 2)
 
 
 @cache
@@ -271,8 +270,7 @@ def _steep_delta(half: float, shift: float) -> float:
     near, far = shift - half, shift + half
     density = math.exp(-near * near / 2) / math.sqrt(2 * math.pi)
     if half < 0.5 / STEEP:
-        slopes = (max(0.0, 1 - x * ratio(x)) for x in (near, far))
-        return density * half * math.fsum(slopes)
+        return density * half * math.fsum(max(0.0, 1 - x * ratio(x)) for x in (near, far))
     return max(0.0, float(ndtr(-near)) - density * ratio(far))
 
 

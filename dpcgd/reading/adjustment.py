@@ -230,10 +230,10 @@ def standardised(
     -----
     Chapter 19, :prf:ref:`thm-parents`.
 
-    For a stratum z the share is T[x, y, z] / T[x, z], and its weight is T[z] / n. The derivatives
-    of the average by the cells of the table give its variance: from noise, which is the same in all
-    cells, and from sampling of a multinomial table. Strata with too few records have the mean
-    share, with an error of half their weight.
+    For a stratum z the share is T[x, y, z] / T[x, z], and its weight is T[z] over their sum. The
+    derivatives of the average by the cells of the table give its variance: from noise, which is the
+    same in all cells, and from sampling of a multinomial table. Strata with too few records have
+    the mean share, with an error of half their weight.
     """
     counts = np.einsum(table.counts, [*range(table.counts.ndim)], [*causes, effect])
     counts = counts.reshape(len(counts), -1, counts.shape[-1])

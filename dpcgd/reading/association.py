@@ -157,8 +157,7 @@ def _alike(levels) -> Iterator[tuple[list[int], int, int]]:
     for test, size in enumerate(SIZES[np.searchsorted(SIZES, [tested, given])].T.tolist()):
         alike[*size].append(test)
     for (most, of_given), some in alike.items():
-        numbers = max(most, of_given) ** max(4, 2 * (levels.shape[1] - 2))
-        at_once = max(1, MOST_NUMBERS // numbers)
+        at_once = max(1, MOST_NUMBERS // (max(most, of_given) ** max(4, 2 * (levels.shape[1] - 2))))
         for start in range(0, len(some), at_once):
             yield some[start : start + at_once], most, of_given
 

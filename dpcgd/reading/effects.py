@@ -53,7 +53,8 @@ class Effect:
         Ends of a 90 % interval over all likely graphs. It covers sampling, noise, shortened records
         and the uncertainty of the graph. Minus and plus infinity if the release cannot tell.
     probability : float
-        Probability of the graphs in which the cause comes before the effect.
+        Probability of the graphs in which a path leads from the cause to the effect. Where records
+        show no direction it only counts graphs.
     identified : bool
         Whether the release says anything about the size.
     adjusted_for : tuple of str
@@ -181,8 +182,8 @@ def effect(
     cause, effect : str
     ends : (str, str) or (float, float), optional
         Two levels of the cause; by default the first and the last, apart from that of missing
-        values. For a number two shares between 0 and 1, which stand for quantiles; by default
-        half a deviation below the mean of its normal score, and half a deviation above.
+        values. For a number two shares between 0 and 1, which stand for quantiles; by default the
+        effect is the mean slope for one deviation of its normal score.
     outcome : str, optional
         The level of the effect whose share is estimated; by default the last, apart from that of
         missing values.

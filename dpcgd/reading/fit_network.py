@@ -364,8 +364,7 @@ def unreleased_variance(marginals: Marginals, family: Sequence[int], fit: Family
     mean = (weights * fit.table).sum(axis=parents)
     moved = (weights * (fit.table - mean) ** 2).sum(axis=parents)
     left = unreleased(marginals, family)
-    known = math.prod(marginals.levels[v] for v in family[:-1]) - 1 - left
-    return moved * left / max(1, known)
+    return moved * left / max(1, math.prod(marginals.levels[v] for v in family[:-1]) - 1 - left)
 
 
 def strength_of_interactions(

@@ -317,8 +317,7 @@ def of_many(cell, mean, scale):
     if off < 30 * spread:
         far = math.exp(2 * off / scale) * math.erfc((ratio + off / spread) / math.sqrt(2))
     density = (ratio * ratio) / 2 - off / scale + math.log((near + far) / 2)
-    moved = mean / scale * (near - far) / (near + far)
-    return density, mean + math.copysign(moved, cell - mean)
+    return density, mean + math.copysign(mean / scale * (near - far) / (near + far), cell - mean)
 
 
 def families(codes, levels, parents):

@@ -78,13 +78,16 @@ class Question:
     @property
     def estimand(self) -> str:
         """The quantity that is estimated, in words."""
-        shown = [self.levels[end] if self.levels else f"score {end:.3g}" for end in self.ends]
         what = f"{self.effect}, in deviations of its normal score"
         if self.outcomes:
             what = f"share of {self.effect} = {self.outcomes[self.outcome]}"
         way = "linear in" if self.moments else "standardised over"
-        change = f"{self.cause} is set from {shown[0]} to {shown[1]}"
-        return f"change of {what}, if {change}; {way} what is adjusted for"
+        change = f"for one deviation of {self.cause}'s normal score, on average over people"
+        if self.levels or self.ends != USUAL_ENDS:
+            names = self.levels or {end: f"its {ndtr(end):.0%} quantile" for end in self.ends}
+            first, last = (names[end] for end in self.ends)
+            change = f"if {self.cause} is set from {first} to {last}"
+        return f"change of {what}, {change}; {way} what is adjusted for"
 
     def adjusted(self, parents: Sequence[int]) -> Adjusted | None:
         """The effect adjusted for these variables; None if it is not identified.

@@ -334,8 +334,7 @@ def most_likely_edges(probabilities: np.ndarray, precision: Precision = None) ->
     if isinstance(precision, str):
         count = best_count(falling)
     else:
-        expected = np.cumsum(falling) / np.arange(1, len(falling) + 1)
-        count = int(np.sum(expected >= precision))
+        count = int(np.sum((np.cumsum(falling) / np.arange(1, len(falling) + 1)) >= precision))
     return (probabilities >= (falling[count - 1] if count else np.inf)) & (probabilities > 0)
 
 

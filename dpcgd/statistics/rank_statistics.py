@@ -93,8 +93,7 @@ class KendallZ(AgainstNumber):
     def _bound(self, n, levels):
         strata, fewest, most = math.prod(levels[2:]), min(levels[:2]), max(levels[:2])
         if strata == 1:
-            turned = (n - 1) * (1 if most <= 2 else 2)
-            return 9 * turned / (2 * n + 5) / math.sqrt(pair_weight(n))
+            return 9 * (n - 1) * (1 if most <= 2 else 2) / (2 * n + 5) / math.sqrt(pair_weight(n))
         return (13.5 - 4.5 / max(1, fewest - 1)) / math.sqrt(strata * pair_weight(n / strata))
 
 

@@ -254,17 +254,28 @@ def read(receipt: str, out: str | None, **asked: Any) -> None:
     click.echo(f"{shown}\n{graph}")
 
 
-SHOWN = ["cause", "effect", "estimate", "low", "high", "probability", "marked", "estimand"]
+SHOWN = ["cause", "effect", "direction", "estimate", "low", "high", "probability", "marked"]
+SHOWN += ["estimand"]
 
 
-@command("RECEIPT", "out")
-def effects(receipt: str, out: str | None) -> None:
+@command("RECEIPT", "between", "knowledge", "out")
+def effects(receipt: str, between: tuple[str, str] | None, knowledge: Any, out: str | None) -> None:
     """Say how strong the effects are, with intervals, from RECEIPT alone; costs nothing more.
 
-    --out writes them as CSV, with ratios, medians and how strong a hidden cause would have to be.
+    --between CAUSE EFFECT asks for one pair, which need not be joined. The probability is that of a
+    path from cause to effect; where the graph has no arrow ("open"), it only counts graphs. --out
+    writes them as CSV, with ratios, medians and how strong a hidden cause would have to be.
     """
-    frame = dpcgd.effects(dpcgd.read_release(receipt)).frame()
-    shown = frame[SHOWN].round(3).to_string(index=False) if len(frame) else "no edge, so no effect"
+    if out is not None and Path(out).suffix != ".csv":
+        raise ValueError(f"effects are written as .csv, not as {Path(out).suffix!r}")
+    released = dpcgd.read_release(receipt)
+    released = dpcgd.reread(released, knowledge=knowledge) if knowledge else released
+    frame = dpcgd.effects(released, [between] if between else None).frame()
+    pairs, arrows = zip(frame.cause, frame.effect, strict=True), released.graph.arrows
+    frame.insert(2, "direction", ["drawn" if pair in arrows else "open" for pair in pairs])
+    frame = frame.sort_values("direction", kind="stable")
+    shown = frame[SHOWN].round(3).to_string(index=False, na_rep="not identified")
+    shown = shown if len(frame) else "no edge, so no effect"
     show(frame.to_csv(index=False) if out else shown, out, receipt)
 
 

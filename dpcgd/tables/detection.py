@@ -230,8 +230,7 @@ class Detection:
 
 def _cut(shares) -> int:
     """Number of levels in the lower group; the two groups are as even as the order allows."""
-    below = np.cumsum(shares)[: max(1, len(shares) - 1)]
-    return 1 + int(np.argmin(np.abs(below - 0.5).round(9)))
+    return 1 + int(np.argmin(np.abs(np.cumsum(shares)[: max(1, len(shares) - 1)] - 0.5).round(9)))
 
 
 def _upper(shares) -> float:

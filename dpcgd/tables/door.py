@@ -68,7 +68,7 @@ class Kept(NamedTuple):
         """Lines about the spent budget, the place of the receipt, and the problems."""
         promised = self.release.ledger.budget or self.release.ledger.spent
         budget = f"epsilon = {promised.epsilon:g} at delta = {promised.delta:g}"
-        was_there = f"{self.path} was there already, of {budget}: nothing was spent"
+        was_there = f"{self.path} was there already, of {budget}: nothing was spent or read"
         spent = f"spent {budget}; the receipt is {self.path or 'printed below'}"
         return (spent if self.spent else was_there, *self.problems)
 
@@ -278,8 +278,7 @@ def _paid(n, path: Path, out: Path, budget, *, epsilon, delta=None, rows_per_per
             raise ValueError(f"budget = {limit:g} is less than epsilon = {epsilon:g}; give more")
         whole = delta_for(n) if delta is None else delta * (limit / epsilon)
         account = open_account(path, epsilon=limit, delta=whole, rows_per_person=rows_per_person)
-    inside = out.is_relative_to(path.parent)
-    label = (out.relative_to(path.parent) if inside else out).as_posix()
+    label = (out.relative_to(path.parent) if out.is_relative_to(path.parent) else out).as_posix()
     return account.reserve(epsilon=epsilon, delta=delta, label=label, once=True)
 
 

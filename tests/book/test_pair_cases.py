@@ -33,7 +33,7 @@ SYSTEMS = [PairSystem("first", "no look", "none", first)]
 """
 
 
-def test_a_file_adds_a_row(folder_of_entry, tmp_path, capsys):
+def test_a_file_adds_a_row(folder_of_entry, tmp_path, capsys, monkeypatch):
     folder_of_entry("pair_systems/first.py", ENTRY)
     pairs.main(["--runs", "2"])
     rows = stored.rows_on_file(tmp_path / "stored" / entries.HOME, "pairs")
@@ -46,6 +46,9 @@ def test_a_file_adds_a_row(folder_of_entry, tmp_path, capsys):
     row = rows[(rows.kind == "real") & (rows.n == 1000) & (rows.run == 1)].iloc[0]
     shown = re.search(r"right +(\S+) +(\S+)", capsys.readouterr().out)
     assert [float(x) for x in shown.groups()] == [row.right] * 2
+    monkeypatch.setattr(kept, "BOOK", tmp_path)
+    with pytest.raises(SystemExit, match="names other systems: their rows do not belong in"):
+        pairs.main(["--runs", "2"])
 
 
 def with_half_noise(system, kind, n, epsilon, run, seed):

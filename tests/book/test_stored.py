@@ -2,10 +2,12 @@
 
 from functools import partial
 from itertools import product
+from shutil import copytree
 
 import numpy as np
 import pandas as pd
 import pytest
+import results
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
 from dpcgd_book.results import stored
 from dpcgd_book.results.stored import FullResults, made_of, rows_on_file, standard_errors_apart
@@ -130,6 +132,33 @@ def test_renewing_goes_on_where_it_stopped_while_nothing_changes(kept, monkeypat
     monkeypatch.setenv(VERSION, "another")
     with pytest.raises(RuntimeError, match="nothing should be run"):
         rows(refused)
+
+
+def test_rows_stay_where_a_program_ended_before_it_said_what_varies(tmp_path):
+    cases = [{"network": name, "run": run} for name in ("asia", "child") for run in range(2)]
+    for some in (cases[:2], cases):
+        table = pd.DataFrame(some).assign(F1=0.5)
+        stored.keep(tmp_path, "f1", table, some, "F1", made_by="by hand")
+        if len(some) == 2:
+            before = (tmp_path / "made.json").read_text()
+    (tmp_path / "made.json").write_text(before)
+    assert rows_on_file(tmp_path, "f1").network.tolist() == ["asia", "asia", "child", "child"]
+
+
+def test_other_tables_stay_known_where_a_copy_of_new_ones_is_stopped(tmp_path, monkeypatch):
+    for name in ("old", "new"):
+        cases = [{"network": "asia", "run": run} for run in range(2)]
+        table = pd.DataFrame(cases).assign(F1=0.5)
+        stored.keep(tmp_path / name, name, table, cases, "F1", made_by="by hand")
+
+    def stopped(*folders, **how):
+        copytree(*folders, **how)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("results.shutil.copytree", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        results.take(tmp_path / "new", tmp_path / "old")
+    assert made_of(tmp_path / "old").keys() == {"old"}
 
 
 def test_equal_values_on_file_do_not_say_that_nothing_varies():

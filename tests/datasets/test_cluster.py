@@ -56,12 +56,14 @@ def survey(tmp_path_factory):
 
 def kill_one(client, which=0):
     """End one worker the hard way, as soon as one is up."""
-    while True:
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
         pids = sorted(nanny.pid for nanny in client.cluster.workers.values() if nanny.pid)
         if pids:
             with contextlib.suppress(ProcessLookupError):
                 return os.kill(pids[which % len(pids)], signal.SIGKILL)
         time.sleep(0.05)
+    raise TimeoutError("no worker is up")
 
 
 def same(found, expected):

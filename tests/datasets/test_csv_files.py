@@ -162,7 +162,7 @@ def test_the_schema_alone_may_say_which_columns_are_read(tmp_path):
         assert door(columns="schema").counts([0, 1]).tolist() == [[0, 1], [1, 0]]
         assert door(columns="schema", ignore=["id"]).n == 2
         refused("'note' of .* is not in the schema; .* columns='schema', or pass ignore", door)
-        refused("ignore names 'ids', which is no", door, columns="schema", ignore=["ids"])
+        refused("'ids' is no column", door, columns="schema", ignore=["ids"])
         refused("columns must be 'schema', or be left out, not", door, columns=["a", "b"])
 
 

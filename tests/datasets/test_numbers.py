@@ -172,7 +172,7 @@ NO_NUMBERS = [
     ("age", "old", "'old' is no number; correct the value, or list levels in the schema"),
     ("income", np.inf, "'inf' is no number"),
     ("change", "N/A", "'N/A' is no number"),
-    ("age", pd.Timestamp("2020-01-01"), "is no number"),
+    ("age", pd.Timestamp("2020-01-01"), "is a date or a time; put a number of days"),
 ]
 
 

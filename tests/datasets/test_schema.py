@@ -174,7 +174,7 @@ NO_NUMBERS = [
     *[(odd, f"'{odd}' is no number") for odd in ("nan", "inf", "1_6", "16,5", " 16", "0x11")],
     ("", "record 2, column 'age': the value is missing; drop or impute such records"),
     (True, "'True' is no number"),
-    (pd.Timestamp("2020-01-01"), "is no number"),
+    (pd.Timestamp("2020-01-01"), "is a date or a time"),
 ]
 
 

@@ -2,19 +2,27 @@
 
 import contextlib
 import math
+from dataclasses import replace
 from functools import partial
 
 import pytest
 from dpcgd_book.data.cause_effect_pairs import synthetic_pair
 from numpy.random import default_rng
+from people import refused
 from refusals import refusals
 
 from dpcgd import Budget, check_ledger, private_anm
 from dpcgd.pairwise.dependence_scores import Iqr
 from dpcgd.privacy.budget import Spent
 from dpcgd.privacy.conversions import gaussian_delta
-from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, Neighbours, PureEvent
-from dpcgd.privacy.filters import BasicFilter, Ledger
+from dpcgd.privacy.events import (
+    ApproximateEvent,
+    BoundedRangeEvent,
+    GaussianEvent,
+    Neighbours,
+    PureEvent,
+)
+from dpcgd.privacy.filters import BasicFilter, Filter, Ledger
 
 pytest.importorskip("dp_accounting")
 
@@ -78,6 +86,27 @@ def test_what_deltas_leave_is_all_that_the_rest_may_use():
     without = check([noise, PureEvent("any", 1e-9)], 2.0, 0.001e-6).epsilon
     assert with_less == pytest.approx(without, rel=1e-3)
     assert with_less > for_noise + 0.1
+
+
+BOTH = [GaussianEvent("Gaussian", 10.0), PureEvent("Laplace", 1e-3)]
+LAPLACE, CHOICES = PureEvent("Laplace", 0.015), BoundedRangeEvent("exponential", 0.03)
+KINDS = [LAPLACE] * 100, [CHOICES] * 100, BOTH
+
+
+@pytest.mark.parametrize("events", KINDS)
+def test_rows_of_a_person_count_for_noise_of_every_kind(events):
+    account, persons = Filter(Budget(1.0, 1e-6)), Budget(9.0, 1e-6, rows_per_person=3)
+    account.spend(*events)
+    one = account.ledger
+    three = replace(one, budget=persons, spent=Spent(9.0, 1e-6))
+    assert check_ledger(three).epsilon > 2.5 * check_ledger(one).epsilon
+
+
+def test_a_ledger_that_says_less_than_it_comes_to_is_refused():
+    account = Filter(Budget(1.0, 1e-6))
+    account.spend(PureEvent("Laplace", 0.1))
+    less = replace(account.ledger, spent=Spent(0.01, 1e-6))
+    refused("was used, and comes to", check_ledger, less)
 
 
 def test_what_basic_composition_allows_a_person_is_accepted():

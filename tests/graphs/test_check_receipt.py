@@ -194,6 +194,7 @@ TAMPERED |= {f"a mechanism less, {name}": (name, lambda c: events(c).pop()) for 
 TAMPERED |= {
     f"two, {name}": (name, lambda c: events(c).__delitem__(slice(2, None))) for name in FEW
 }
+HISTOGRAMS = "a share of a range", "more in a piece", "a negative share", "other pieces"
 UNREADABLE = {
     "another kind": lambda c: c.update(release="PairRelease"),
     "a field more": lambda c: c["released"].update(more=1),
@@ -209,6 +210,19 @@ def test_a_receipt_that_contradicts_itself_is_refused(how, edited):
     path = edited(*TAMPERED[how])
     assert dpcgd.read_release(path)
     refused(r"receipt\.json: ", dpcgd.check_receipt, path)
+
+
+@pytest.mark.parametrize("how", HISTOGRAMS)
+def test_what_is_no_histogram_is_refused_as_none(how, edited):
+    refused("is no histogram of its range", dpcgd.check_receipt, edited(*TAMPERED[how]))
+
+
+def test_entries_that_the_budget_does_not_carry_are_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr("dpcgd.moments.entries.MOST_NOISE", 0.1)
+    release = dpcgd.graph_from_moments(one_wide(600), epsilon=1.0, rng=default_rng(0))
+    monkeypatch.undo()
+    release.save(path := tmp_path / "receipt.json")
+    refused("other entries than the budget carries", dpcgd.check_receipt, path)
 
 
 @pytest.mark.parametrize("how", UNREADABLE)

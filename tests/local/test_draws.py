@@ -156,7 +156,7 @@ def test_no_source_is_a_secure_one_and_both_are_refused(mechanism):
 REFUSED = [
     *(RandomizedResponse((4, 4), 701.0), ClippedGeometric(3, 2000.0), UniformGeometric(3, 2000.0)),
     *(Geometric(levels, 1 - 1e-9) for levels in (100, (100, 2))),
-    *(Geometric((10,) * 17, 1e-6, norm) for norm in (1, 2, math.inf)),
+    *(Geometric((10,) * 16, 1e-6, norm) for norm in (1, 2, math.inf)),
     ComponentWise([RandomizedResponse(2, 1.0), RandomizedResponse(2, 701.0)]),
     ComponentWise([RandomizedResponse(2, 1.0), Geometric(100, 1 - 1e-9)]),
 ]

@@ -84,14 +84,17 @@ def exactly_squared(table, entry):
 @pytest.mark.parametrize("n", [1, 2**24 + 1, 10**12, 4 * 10**18])
 def test_an_interaction_is_exact_but_for_one_rounding_of_each_entry(shape, n):
     # Nearly balanced: entries are small beside n, where sums in doubles lose their digits.
-    table = np.full(shape, n // math.prod(shape)) + default_rng(n % 1000).integers(0, 3, shape)
-    values = interactions.interaction_of(table)
-    assert values.shape == tuple(levels - 1 for levels in shape)
-    for entry in list(np.ndindex(values.shape))[:: max(1, values.size // 20)]:
-        squared, total = exactly_squared(table, entry)
-        value = Fraction(float(values[entry]))
-        assert abs(value**2 - squared) <= squared / 2**50
-        assert np.sign(float(value)) == np.sign(total)
+    balanced = np.full(shape, n // math.prod(shape)) + default_rng(n % 1000).integers(0, 3, shape)
+    skewed = np.zeros(shape, np.int64)
+    skewed[(-1,) * len(shape)] = n
+    for table in (balanced, skewed):
+        values = interactions.interaction_of(table)
+        assert values.shape == tuple(levels - 1 for levels in shape)
+        for entry in list(np.ndindex(values.shape))[:: max(1, values.size // 20)]:
+            squared, total = exactly_squared(table, entry)
+            value = Fraction(float(values[entry]))
+            assert abs(value**2 - squared) <= squared / 2**50
+            assert np.sign(float(value)) == np.sign(total)
 
 
 @pytest.mark.parametrize("n", [1000, 500_000, 10**9, 10**12])

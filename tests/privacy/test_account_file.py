@@ -32,7 +32,7 @@ from dpcgd.datasets.dataset import Dataset
 from dpcgd.pairwise.dependence_scores import Iqr
 from dpcgd.privacy import account_file
 from dpcgd.privacy.account_file import Reservation
-from dpcgd.privacy.budget import Spent
+from dpcgd.privacy.budget import ROOM, Spent
 from dpcgd.privacy.conversions import gaussian_delta, pure_divergence, renyi_limit, renyi_order
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, PureEvent
 from dpcgd.privacy.filters import Filter, GaussianFilter, PureFilter
@@ -480,6 +480,15 @@ def test_what_protects_a_part_or_is_not_proved_is_not_paid_for(account, run, mes
 def test_all_rows_of_a_person_count_in_an_account(kind):
     one, five = (kind(Budget(0.5, 1e-6, rows)) for rows in (1, 5))
     assert five.divergence(20.0) == pytest.approx(one.divergence(20.0), rel=1e-8)
+
+
+def test_a_filter_with_a_reserved_delta_keeps_to_no_divergence():
+    assert Filter(Budget(1.0, 1e-6), reserved=1e-7).divergence(2.0) == math.inf
+
+
+def test_divergences_leave_room_for_rounding(renyi):
+    (left,) = renyi._left(())
+    assert left < renyi_limit(renyi.order, renyi.budget) * (1 - 0.4 * ROOM)
 
 
 @pytest.mark.parametrize("rho", [*np.geomspace(1e-8, 1e3, 40), 0.024352, 1.0])

@@ -72,6 +72,13 @@ def test_a_delta_of_gaussian_noise_has_its_digits_down_to_the_least(multiplier, 
     assert gaussian_delta(multiplier, epsilon) == pytest.approx(float(exact), rel=1e-6, abs=1e-300)
 
 
+@pytest.mark.parametrize("multiplier", [0.1, 1.0, 30.0, 1e6])
+@pytest.mark.parametrize("epsilon", [-1e-9, -0.1, -1.0, -30.0, -800.0])
+def test_a_delta_at_an_epsilon_below_zero(multiplier, epsilon):
+    exact = float(exact_delta(multiplier, epsilon))
+    assert gaussian_delta(multiplier, epsilon) == pytest.approx(exact, rel=1e-6)
+
+
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 30.0, 1e4])
 def test_a_budget_buys_noise_that_keeps_it(epsilon, delta):

@@ -78,7 +78,9 @@ def blurred_marginals(table: np.ndarray, deviation: float, rng: Generator) -> Me
     return marginals
 
 
-def independent_model(shape: Sequence[int], even: bool, rng: Generator) -> np.ndarray:
+def independent_model(
+    shape: Sequence[int], even: bool, rng: Generator, spread: float = 1.0
+) -> np.ndarray:
     """Random probabilities of a table whose first two variables are independent given the rest.
 
     Parameters
@@ -86,8 +88,10 @@ def independent_model(shape: Sequence[int], even: bool, rng: Generator) -> np.nd
     shape : sequence of int
         Levels of each variable.
     even : bool
-        Margins all but uniform, instead of drawn from flat Dirichlet distributions.
+        Margins all but uniform, instead of drawn from Dirichlet distributions.
     rng : numpy.random.Generator
+    spread : float
+        The parameter of these distributions; they are flat unless it is given.
 
     Returns
     -------
@@ -99,7 +103,7 @@ def independent_model(shape: Sequence[int], even: bool, rng: Generator) -> np.nd
     >>> bool(np.allclose(model, np.outer(model.sum(1), model.sum(0))))
     True
     """
-    spread = 1e9 if even else 1.0
+    spread = 1e9 if even else spread
     cells = math.prod(shape[2:])
     weight = rng.dirichlet(np.full(cells, spread))
     x, y = (rng.dirichlet(np.full(k, spread), cells) for k in shape[:2])

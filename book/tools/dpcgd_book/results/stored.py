@@ -345,12 +345,15 @@ def keep(
     # numbers of six digits, and types that follow from what a whole column holds
     text = io.StringIO(rows.drop(columns=[*fixed]).to_csv(index=False, float_format="%.6g"))
     rounded = pd.read_csv(text, keep_default_na=False, na_values=[""], low_memory=False)
-    rounded.to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
+    table, known = folder / f"{name}.part", folder / "made.part"  # put in place when whole
+    rounded.to_parquet(table, index=False, compression="zstd")
     about = origin(made_by, versions) | {"runs": _runs(cases), "settings": fixed}
     about["cell"] = [key for key in _cell(cases[0]) if key not in fixed]
     about |= {"compare": compare} | ({"columns": dict(columns)} if columns else {})
     made = json.dumps(made_of(folder) | {name: about}, indent=1, sort_keys=True)
-    (folder / "made.json").write_text(made + "\n")
+    known.write_text(made + "\n")
+    table.replace(table.with_suffix(".parquet"))
+    known.replace(known.with_suffix(".json"))
 
 
 def origin(made_by: str, versions: Mapping[str, str] | None = None) -> dict:
@@ -363,7 +366,8 @@ def origin(made_by: str, versions: Mapping[str, str] | None = None) -> dict:
 def rows_on_file(folder: Path, name: str) -> pd.DataFrame:
     """The rows of a table, with the columns that never vary."""
     rows = pd.read_parquet(folder / f"{name}.parquet")
-    return rows.assign(**made_of(folder)[name]["settings"])
+    settings = made_of(folder)[name]["settings"]
+    return rows.assign(**{k: v for k, v in settings.items() if k not in rows})
 
 
 def _on_file(folder, name, cases) -> pd.DataFrame | None:
