@@ -275,10 +275,10 @@ def test_an_event_that_may_fail_is_refused_unless_its_delta_is_reserved():
 
 def test_prices_of_narrow_types_and_tiny_deltas_add_up():
     for account, event in (
-        (PureFilter(Budget(1.0, 1e-6)), PureEvent("p", np.float16(1 / 1024))),
-        (GaussianFilter(Budget(1.0, 1e-6)), GaussianEvent("g", np.float16(200.0))),
+        (PureFilter(Budget(1.0, 1e-6)), PureEvent("p", np.float16(2e-4))),
+        (GaussianFilter(Budget(1.0, 1e-6)), GaussianEvent("g", np.float16(400.0))),
     ):
-        refused("would exceed", account.spend, *[event] * 3000, kind=BudgetSpent)
+        refused("would exceed", account.spend, *[event] * 10_000, kind=BudgetSpent)
     account = Filter(Budget(1.0, 1e-6), reserved=1e-7)
     account.spend(ApproximateEvent("tested", 0.05, 0.9e-7))
     used = account._used.delta
