@@ -147,6 +147,7 @@ def proved_plan(account: Filter, statistic: Statistic, n: int, *, last: int) -> 
 def resolution(statistic: Statistic, n: int) -> float:
     """Distance of the critical value from 0, in sensitivities of the smallest conditional test."""
     levels = (2, 2, 2)
+    # with fewer records it would be refused
     sensitivity = statistic.sensitivity(max(n, RECORDS_PER_CELL * math.prod(levels)), levels)
     return in_sensitivities(abs(statistic.critical), sensitivity)
 

@@ -116,9 +116,8 @@ def read_parquet(
         raise ValueError(f"{files[0]} has no record, nor has any other file; give at least one")
     name = name or Path(paths if isinstance(paths, (str, os.PathLike)) else files[0]).resolve().stem
     if client is None:
-        return PackedRecords(
-            pack_parts(parts, schema, zeros_on_disk if spill else zeros), schema, name
-        )
+        packed = pack_parts(parts, schema, zeros_on_disk if spill else zeros)
+        return PackedRecords(packed, schema, name)
     if spill:
         raise ValueError("spill is for one machine; with a client, leave it out")
     packer = partial(pack_parts, schema=schema)

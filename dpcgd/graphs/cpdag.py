@@ -232,7 +232,8 @@ class CPDAG:
             raise ValueError("the graph has a cycle; only an acyclic one has a completed form")
         causes = nx.to_numpy_array(dag, weight=None) > 0
         adjacent = causes | causes.T
-        return cls(tuple(dag), meek(adjacent & ~(causes & _meet(_apart(adjacent), causes)).T))
+        into_colliders = causes & _meet(_apart(adjacent), causes)
+        return cls(tuple(dag), meek(adjacent & ~into_colliders.T))
 
     @classmethod
     def from_networkx(cls, graph: nx.DiGraph) -> "CPDAG":

@@ -130,6 +130,7 @@ class CorrelationOracle:
             root_a, root_b = both @ roots[tested, some]
             products = root_a * root_b + (a * b) @ squares[tested, some]
             added[some] = products - along @ values[tested, some]
+        # numbers that are all the same deviate by their rounding
         deviation = max(float(added.std()), 1e-12 * float(np.abs(added).max()), 1e-300)
         with np.errstate(over="ignore"):  # infinite where nothing varies: certain
             return math.sqrt(len(added)) * partial / deviation

@@ -87,7 +87,8 @@ def interaction_sensitivity(levels: Sequence[int]) -> float:
         return 0.0  # such a variable has no contrasts
     norms = [1 - 1 / size for size in levels]
     same = math.prod(norms)
-    return math.sqrt(2 * (same - min(math.prod(t) for t in product(*((r, r - 1) for r in norms)))))
+    least = min(math.prod(t) for t in product(*((r, r - 1) for r in norms)))
+    return math.sqrt(2 * (same - least))
 
 
 def pairs_sensitivity(levels: Sequence[int]) -> float:

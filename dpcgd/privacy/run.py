@@ -154,9 +154,7 @@ def check_data(data: Any, *, numbers: bool, records: bool = False) -> None:
         raise ValueError(f"data must be a data set, not a {type(data).__name__}; {cure}")
     check_variables(data.levels)
     if type(data.n) is not int:
-        raise ValueError(
-            f"n is the number of records, an int of Python, not {data.n!r}; use int(n)"
-        )
+        raise ValueError(f"n, the number of records, is no int of Python: {data.n!r}; use int(n)")
     if records:
         check_records(data, "this system")
     if data.numbers and not numbers:

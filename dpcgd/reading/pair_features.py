@@ -336,7 +336,8 @@ def _partial(blocks, values, vectors, ridge) -> np.ndarray:
     scales = []
     for rows in blocks.rows:
         own, turned = np.linalg.eigh(scaled[rows, rows])
-        scales.append((turned * (np.clip(1 - extra * own, 0, 1) / np.sqrt(own))) @ turned.T)
+        known = np.clip(1 - extra * own, 0, 1)  # 0 if the ridge hides a variance
+        scales.append((turned * (known / np.sqrt(own))) @ turned.T)
     for rows, scale in zip(blocks.rows, scales, strict=True):
         scaled[rows] = scale @ scaled[rows]
     for rows, scale in zip(blocks.rows, scales, strict=True):

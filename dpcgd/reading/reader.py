@@ -334,7 +334,8 @@ def most_likely_edges(probabilities: np.ndarray, precision: Precision = None) ->
     if isinstance(precision, str):
         count = best_count(falling)
     else:
-        count = int(np.sum((np.cumsum(falling) / np.arange(1, len(falling) + 1)) >= precision))
+        expected = np.cumsum(falling) / np.arange(1, len(falling) + 1)
+        count = int(np.sum(expected >= precision))
     return (probabilities >= (falling[count - 1] if count else np.inf)) & (probabilities > 0)
 
 

@@ -620,6 +620,7 @@ def _cures(exact: Plan, enough: Callable[..., bool], pairs) -> Iterator[str]:
     if (helped := next((pair for pair in pairs if enough([pair])), None)) and len(pairs) > 1:
         yield f"ask for one pair, such as between={helped!r}"
     n = MORE_RECORDS * exact.n
+    # a number has no levels to leave out
     two = {name: own if isinstance(own, Parts) else own[:2] for name, own in exact.levels.items()}
     needed: dict[str, dict[str, Any]] = {  # the largest change of each kind
         "fewer levels": {"levels": two, "shares": None},

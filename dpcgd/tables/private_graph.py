@@ -223,9 +223,8 @@ def measure_all_cells(
         raise ValueError(f"the whole table has {cells}, and {most}; take private_graph")
     whole = run.account.limit.price * (1 - ROOM)
     table = measure_table(data, epsilon=whole, account=run.account, noise=run.noise)
-    return Measured(
-        run, table, data.levels, {}, unlike_training(data.d, data.n, squared(whole) / 2)
-    )
+    caution = unlike_training(data.d, data.n, squared(whole) / 2)
+    return Measured(run, table, data.levels, {}, caution)
 
 
 @takes_keywords
