@@ -33,10 +33,6 @@ from dpcgd.statistics import many_tables
 from dpcgd.statistics.categorical_statistics import GTest
 from dpcgd.statistics.statistic import normal_tail
 
-__all__ = ["CURATE_AS_CODED", "CURATE_AS_PRINTED", "CurateSettings", "NOLEAKS_AS_CODED"]
-__all__ += ["NOLEAKS_AS_PRINTED", "NoLeaksSettings", "SCHEDULE_AS_PRINTED", "coded_curate_pc"]
-__all__ += ["coded_em_pc", "coded_noleaks", "coded_priv_pc", "coded_svt_pc", "num_sig", "oriented"]
-
 Sets = dict[frozenset[int], set[int]]
 """For each pair what separated it, in all."""
 

@@ -17,8 +17,8 @@ PACKAGE = ROOT / "dpcgd"
 MOST_LINES = {
     "dpcgd": 11_270,
     "book/tools": 3_580,
-    "tests": 16_082,
-    "benchmarks and scripts": 4_977,
+    "tests": 16_060,
+    "benchmarks and scripts": 4_974,
 }
 """What each part of the project may have."""
 FLOORS = (
