@@ -196,7 +196,7 @@ def em_pc(data: Counts, *, choose: Choice = exponential, **shared: Unpack[TestKe
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
-    if choose not in [*CHOICES]:
+    if choose not in [*CHOICES]:  # a list: what is asked for may have no hash
         raise ValueError("choose must be dpcgd.privacy.mechanisms.exponential or permute_and_flip")
 
     def oracle(run: Run, statistic: Statistic) -> ExponentialOracle:

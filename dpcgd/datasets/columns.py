@@ -32,8 +32,8 @@ MOST_TEXTS = 1 << 16
 FEW_DIGITS = "^-?[0-9]{1,15}([.][0-9]{0,15})?$"
 """Pattern of numbers that all rules read in the same way."""
 
-DATE = re.compile(r"\d+[-./:]\d+[-./:]\d+")
-"""The beginning of a date or of a time of day with seconds."""
+DATE = re.compile(r"\d{1,4}([-./:])\d{1,2}\1\d{1,4}(?![\d.])")
+"""The beginning of a date or of a time of day with seconds, and not that of a network address."""
 
 ALIKE = ("boolean", "categorical", "integer", "string")
 """Kinds of columns whose values are equal only if their texts are."""
@@ -417,8 +417,7 @@ def check_rows_per_person(ids: Iterable, rows_per_person: int, n: int | None = N
         rows[_person(value)] += count
     if max(rows.values()) > rows_per_person:
         problem = f"a person has more rows than rows_per_person = {rows_per_person}"
-        cure = "keep so many of each by a rule fixed beforehand, or give a larger public bound"
-        raise ValueError(f"{problem}; {cure}")
+        raise ValueError(f"{problem}; keep so many of each by a rule, or give a larger bound")
 
 
 def _counted(ids) -> Counter:

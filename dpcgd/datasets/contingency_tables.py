@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -19,11 +18,13 @@ MOST_KEPT_CELLS = 1 << 18
 class _Asked:
     """Counts from other data, kept because tests of the same variables share their tables."""
 
-    def __init__(self, data: Any):
+    def __init__(self, data):
         self._data, self._n, self._levels = data, data.n, data.cardinalities
         self.forget()
 
     def subsample(self, chosen) -> "_Asked":
+        if not hasattr(self._data, "subsample"):
+            raise TypeError("a sub-sample needs records; see check_records")
         return _Asked(self._data.subsample(chosen))
 
     def forget(self):

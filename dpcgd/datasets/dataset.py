@@ -284,6 +284,7 @@ def check_records(data: object, who: str) -> None:
     ValueError
         If the data only answer counts; the message has the cure.
     """
+    # public facts have codes, too, which raise: so a run is checked up to where it would read them
     if isinstance(data, Counts) and not (isinstance(data, Dataset) or hasattr(type(data), "codes")):
         kind, cure = type(data).__name__, "make a Dataset, or take a system such as table_pc"
         raise ValueError(f"{who} needs records at hand, and {kind} only answers counts; {cure}")

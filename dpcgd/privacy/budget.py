@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcgd.datasets.arguments import check_whole, is_real
+from dpcgd.datasets.arguments import as_doubles, check_whole, is_real
 
 __all__ = ["Budget", "BudgetSpent", "Spent", "delta_for", "kept_for_rounding"]
 
@@ -96,8 +96,8 @@ class Budget:
         check_whole("rows_per_person", self.rows_per_person, 1)
         if self.rows_per_person > MOST_ROWS:
             raise ValueError(f"rows_per_person must be at most {MOST_ROWS:,}")
-        for name, kind in (("epsilon", float), ("delta", float), ("rows_per_person", int)):
-            object.__setattr__(self, name, kind(getattr(self, name)))
+        as_doubles(self, ["epsilon", "delta"])
+        object.__setattr__(self, "rows_per_person", int(self.rows_per_person))
 
     def __repr__(self):
         rows = f", rows_per_person={self.rows_per_person}" if self.rows_per_person > 1 else ""

@@ -325,5 +325,5 @@ def measure_for_edges(
 
 def check_aim(aim: str) -> None:
     """Refuse an aim that no release can have."""
-    if aim not in [*LONGER]:
+    if aim not in [*LONGER]:  # a list: what is asked for may have no hash
         raise ValueError(f"aim must be 'edges' or 'effects', not {aim!r}")

@@ -173,6 +173,7 @@ NO_NUMBERS = [
     ("income", np.inf, "'inf' is no number"),
     ("change", "N/A", "'N/A' is no number"),
     ("age", pd.Timestamp("2020-01-01"), "is a date or a time; put a number of days"),
+    ("age", "192.168.0.1", "is no number"),
 ]
 
 

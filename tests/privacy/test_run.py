@@ -221,10 +221,10 @@ def test_large_data_keep_a_part_of_the_budget_for_rounding(n, kept):
             assert run.account.limit[0] == whole.limit[0] * (1 - kept)
 
 
-WORDS = [(np.int32(10**9), "use int"), (1e3, "use int"), (1 << 49, "too many for exact sums")]
+BAD_N = [(np.int32(10**9), "use int"), (1e3, "use int"), (1 << 49, "too many for exact sums")]
 
 
-@pytest.mark.parametrize(("n", "cure"), WORDS)
+@pytest.mark.parametrize(("n", "cure"), BAD_N)
 def test_numbers_of_records_that_would_overflow_or_round(n, cure):
     data = Untouchable()
     data.n = n

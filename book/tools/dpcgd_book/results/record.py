@@ -10,6 +10,8 @@ import nbformat
 import numpy as np
 from myst_nb import glue
 
+from dpcgd.privacy.sealed_file import write_whole
+
 __all__ = ["checkout", "glue_all", "record", "results_folder", "verdicts_of"]
 
 
@@ -49,9 +51,7 @@ def record(chapter: str, **results) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     known = json.loads(file.read_text()) if file.exists() else {}
     text = json.dumps(known | results, indent=1, default=lambda value: value.tolist())
-    whole = file.with_suffix(".part")
-    whole.write_text(text + "\n")
-    whole.replace(file)
+    write_whole(file, text + "\n")
 
 
 def glue_all(**values) -> None:

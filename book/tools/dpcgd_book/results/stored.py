@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from dpcgd.privacy.sealed_file import write_whole
 from dpcgd_book.results.record import checkout, results_folder
 from dpcgd_book.results.sweep import CLUSTER, sweep, sweep_file
 
@@ -345,15 +346,14 @@ def keep(
     # numbers of six digits, and types that follow from what a whole column holds
     text = io.StringIO(rows.drop(columns=[*fixed]).to_csv(index=False, float_format="%.6g"))
     rounded = pd.read_csv(text, keep_default_na=False, na_values=[""], low_memory=False)
-    table, known = folder / f"{name}.part", folder / "made.part"  # put in place when whole
+    table = folder / f"{name}.part"  # put in place when whole
     rounded.to_parquet(table, index=False, compression="zstd")
     about = origin(made_by, versions) | {"runs": _runs(cases), "settings": fixed}
     about["cell"] = [key for key in _cell(cases[0]) if key not in fixed]
     about |= {"compare": compare} | ({"columns": dict(columns)} if columns else {})
     made = json.dumps(made_of(folder) | {name: about}, indent=1, sort_keys=True)
-    known.write_text(made + "\n")
     table.replace(table.with_suffix(".parquet"))
-    known.replace(known.with_suffix(".json"))
+    write_whole(folder / "made.json", made + "\n")
 
 
 def origin(made_by: str, versions: Mapping[str, str] | None = None) -> dict:
