@@ -17,8 +17,8 @@ PACKAGE = ROOT / "dpcgd"
 MOST_LINES = {
     "dpcgd": 11_270,
     "book/tools": 3_580,
-    "tests": 16_061,
-    "benchmarks and scripts": 4_974,
+    "tests": 16_067,
+    "benchmarks and scripts": 4_979,
 }
 """What each part of the project may have."""
 FLOORS = (

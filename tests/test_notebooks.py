@@ -3,6 +3,8 @@
 import ast
 import json
 import re
+import tomllib
+from pathlib import Path
 
 import pytest
 import yaml
@@ -97,21 +99,50 @@ def test_visible_cells_use_only_names_that_are_seen(alone):
     assert reading.undefined([cell.source for cell in alone]) == []
 
 
+OWN = tomllib.loads(Path(__file__).with_name("own_algorithms.toml").read_text())
+REMOVED = """
+import importlib
+import sys
+import dpcgd
+import numpy as np
+from dpcgd_book.attacks.exercises import same_as
+asia = dpcgd.load("asia", n=20_000, rng=np.random.default_rng(0))
+how = {{"epsilon": 1.0, "delta": 1e-6}}
+def named(pairs):
+    return {{frozenset(asia.variables[v] for v in pair) for pair in pairs}}
+rng = np.random.default_rng(1)
+wanted = {package}
+gone = []
+for path in {removed}:
+    module, _, name = path.rpartition(".")
+    gone.append(getattr(importlib.import_module("dpcgd." + module), name))
+for module in [*sys.modules.values()]:
+    for name, value in [*vars(module).items()]:
+        if any(value is thing for thing in gone):
+            setattr(module, name, None)
+rng = np.random.default_rng(1)
+same_as(lambda: wanted, (), close=1e-5)(lambda: {chapter})
+"""
+"""A cell that runs a chapter's own algorithm where the package's version is gone."""
+
+
 @pytest.fixture(scope="module")
 def outcomes_alone(request, tmp_path_factory):
     """What comes of the visible cells of each chapter that is tested, several at a time."""
     folder, wanted = tmp_path_factory.mktemp("alone"), []
     for item in request.session.items:
-        if getattr(item, "originalname", "") == "test_visible_cells_run_alone":
+        if getattr(item, "originalname", "") == "test_visible_cells_and_own_algorithms_run_alone":
             book = read(name := item.callspec.params["name"])
             wanted.append(folder / f"{name}.ipynb")
-            nbformat.write(nbformat.from_dict(book | {"cells": visible(book)}), wanted[-1])
+            rows = OWN.get(name[:2], [])
+            own = [nbformat.v4.new_code_cell(REMOVED.format(**row)) for row in rows]
+            nbformat.write(nbformat.from_dict(book | {"cells": visible(book) + own}), wanted[-1])
     outcomes = chapters.execute_all(chapters.Home(folder / "home"), "quick", wanted)
     return {outcome.chapter: outcome.error for outcome in outcomes}
 
 
 @pytest.mark.slow
-def test_visible_cells_run_alone(alone, name, outcomes_alone):
+def test_visible_cells_and_own_algorithms_run_alone(alone, name, outcomes_alone):
     assert outcomes_alone[name] is None, outcomes_alone[name]
 
 

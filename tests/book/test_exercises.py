@@ -310,7 +310,17 @@ PLANTED = [(name, mistake) for name, row in EXERCISES.items() for mistake in row
 
 
 def test_every_check_is_tested():
-    assert {f"check_{name}" for name in EXERCISES} == set(exercises.__all__)
+    assert {f"check_{name}" for name in EXERCISES} | {"refuses", "same_as"} == {*exercises.__all__}
+
+
+def test_a_version_is_held_against_a_right_one_in_every_case():
+    check = exercises.same_as(np.cumsum, ([1.0, 2.0],), (np.arange(3),))
+    assert check(lambda x: np.add.accumulate(x)) == "right in every case"
+    mistakes = np.sum, lambda x: np.cumsum(x) + 1e-6, lambda x: [1.0, 3.0], lambda x: "1 3"
+    exercises.refuses(check, *mistakes)
+    exercises.refuses(exercises.same_as(set, ("ab",)), frozenset("ac").union, list)
+    with pytest.raises(AssertionError, match="accepts"):
+        exercises.refuses(check, np.sum, np.cumsum)
 
 
 @pytest.mark.slow

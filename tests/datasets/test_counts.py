@@ -1,10 +1,8 @@
 """Whatever answers counts: every system that needs no more takes it, the others say so."""
 
 import itertools
-import runpy
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ from dpcgd_book.systems.tests_and_scores import BDeu, GSquare
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
-from people import drawn, frame_of, levels_of, refused
+from people import drawn, levels_of, refused
 
 import dpcgd
 from dpcgd import load
@@ -25,7 +23,6 @@ from dpcgd.moments.clipped_moments import ClippedMoments
 from dpcgd.moments.interactions import exactly
 from dpcgd.moments.joined_levels import JoinedCounts, join_levels
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "counts_from_a_database.py"
 HOW = {"epsilon": 2.0, "delta": 1e-6}
 
 
@@ -155,42 +152,3 @@ def test_joined_counts_are_those_of_recoded_records(levels, n, ordered, seed):
     asked = list(itertools.permutations(range(len(levels)), 2))
     assert all(map(np.array_equal, recoded.counts_many(asked), summed.counts_many(asked)))
     assert all(map(np.array_equal, map(recoded.counts, asked), map(summed.counts, asked)))
-
-
-# --- the example
-
-
-@pytest.fixture
-def database(survey):
-    """A table of twenty lines: the survey in a database that lies in memory."""
-    duckdb = pytest.importorskip("duckdb", reason="it is in the test extra")
-    example = runpy.run_path(EXAMPLE)
-    with duckdb.connect() as connection:
-        connection.register("columns", frame_of(survey))
-        connection.execute("CREATE TABLE people AS SELECT * FROM columns")
-        yield example["DatabaseCounts"], connection
-
-
-def test_a_database_counts_like_the_records(database, survey):
-    kind, connection = database
-    table = kind(connection, "people", survey.levels)
-    assert (table.n, table.variables) == (survey.n, survey.variables)
-    for k in (1, 2, 3):
-        for at in itertools.permutations(range(survey.d), k):
-            assert np.array_equal(table.counts(at), survey.counts(at))
-    for system in (dpcgd.table_pc, dpcgd.priv_pc):
-        one, other = (system(data, rng=default_rng(1), **HOW) for data in (survey, table))
-        assert one == other
-
-
-def test_a_database_with_a_value_that_is_no_level_is_refused(database, survey):
-    kind, connection = database
-    levels = {**survey.levels, "S": survey.levels["S"][:1]}
-    refused("column 'S' holds what is none of its", kind, connection, "people", levels)
-
-
-def test_the_example_prints_a_graph(database, capsys):
-    database[0].counts.__globals__["main"]()
-    assert "E -> R" in capsys.readouterr().out
-    code = EXAMPLE.read_text().partition("class ")[2].partition("\n\n\ndef main")[0]
-    assert len([line for line in code.splitlines() if line.strip()]) <= 24

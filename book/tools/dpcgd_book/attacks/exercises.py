@@ -7,8 +7,10 @@ below 1e-7.
 
 import itertools
 import math
+import reprlib
 from collections import Counter
 from collections.abc import Callable
+from copy import deepcopy
 from functools import cache
 
 import networkx as nx
@@ -30,7 +32,38 @@ from dpcgd_book.results.known_tables import Counts, blurred_marginals
 
 __all__ = ["check_arrows", "check_interval", "check_look", "check_p_value", "check_parts"]
 __all__ += ["check_moments", "check_plan", "check_reader", "check_round", "check_run"]
-__all__ += ["check_table"]
+__all__ += ["check_table", "refuses", "same_as"]
+
+
+def same_as(right: Callable, *cases: tuple, close: float = 1e-9) -> Callable:
+    """A test of a reader's version: with the arguments of each case it gives what ``right`` gives.
+
+    Numbers may differ by ``close``, as a share of the right one or in all.
+    """
+
+    def check(mine: Callable) -> str:
+        for case in cases:
+            wanted, given = right(*deepcopy(case)), mine(*deepcopy(case))
+            try:
+                same = np.shape(given) == np.shape(wanted)
+                same = same and np.allclose(given, wanted, close, close, equal_nan=True)
+            except (TypeError, ValueError):  # no numbers
+                same = given == wanted
+            shown = reprlib.repr(case), reprlib.repr(given), reprlib.repr(wanted)
+            assert same, "for {} it gives {}, where {} is right".format(*shown)
+        return "right in every case"
+
+    return check
+
+
+def refuses(check: Callable, *wrong: Callable):
+    """Fail if a test accepts a version that has a mistake."""
+    for mistake in wrong:
+        try:
+            check(mistake)
+        except AssertionError:
+            continue
+        raise AssertionError("the test accepts a version that has a mistake")
 
 
 def _within(hits: int, runs: int, low: float, high: float, what: str):
