@@ -101,21 +101,14 @@ def test_visible_cells_use_only_names_that_are_seen(alone):
 
 OWN = tomllib.loads(Path(__file__).with_name("own_algorithms.toml").read_text())
 REMOVED = """
-import importlib
-import sys
-import dpcgd
-import numpy as np
+import dpcgd, pkgutil, sys, numpy as np
 from dpcgd_book.attacks.exercises import same_as
 asia = dpcgd.load("asia", n=20_000, rng=np.random.default_rng(0))
 how = {{"epsilon": 1.0, "delta": 1e-6}}
-def named(pairs):
-    return {{frozenset(asia.variables[v] for v in pair) for pair in pairs}}
+named = lambda pairs: {{frozenset(asia.variables[v] for v in pair) for pair in pairs}}
 rng = np.random.default_rng(1)
 wanted = {package}
-gone = []
-for path in {removed}:
-    module, _, name = path.rpartition(".")
-    gone.append(getattr(importlib.import_module("dpcgd." + module), name))
+gone = [pkgutil.resolve_name("dpcgd." + path) for path in {removed}]
 for module in [*sys.modules.values()]:
     for name, value in [*vars(module).items()]:
         if any(value is thing for thing in gone):

@@ -35,6 +35,21 @@ __all__ += ["check_moments", "check_plan", "check_reader", "check_round", "check
 __all__ += ["check_table", "refuses", "same_as"]
 
 
+def _plain(value):
+    """Numbers as an array, and anything else as it is."""
+    try:
+        return np.asarray(value, float)
+    except (TypeError, ValueError):
+        return value
+
+
+def _equal(given, wanted, close: float) -> bool:
+    if not isinstance(wanted, np.ndarray):
+        return not isinstance(given, np.ndarray) and given == wanted
+    same = isinstance(given, np.ndarray) and given.shape == wanted.shape
+    return same and np.allclose(given, wanted, close, close, equal_nan=True)
+
+
 def same_as(right: Callable, *cases: tuple, close: float = 1e-9) -> Callable:
     """A test of a reader's version: with the arguments of each case it gives what ``right`` gives.
 
@@ -43,14 +58,10 @@ def same_as(right: Callable, *cases: tuple, close: float = 1e-9) -> Callable:
 
     def check(mine: Callable) -> str:
         for case in cases:
-            wanted, given = right(*deepcopy(case)), mine(*deepcopy(case))
-            try:
-                same = np.shape(given) == np.shape(wanted)
-                same = same and np.allclose(given, wanted, close, close, equal_nan=True)
-            except (TypeError, ValueError):  # no numbers
-                same = given == wanted
-            shown = reprlib.repr(case), reprlib.repr(given), reprlib.repr(wanted)
-            assert same, "for {} it gives {}, where {} is right".format(*shown)
+            wanted, given = (_plain(version(*deepcopy(case))) for version in (right, mine))
+            both = (v.round(6).tolist() if hasattr(v, "round") else v for v in (given, wanted))
+            text = "for {} it gives {}, where {} is right".format(*map(reprlib.repr, (case, *both)))
+            assert _equal(given, wanted, close), text
         return "right in every case"
 
     return check
@@ -69,7 +80,8 @@ def refuses(check: Callable, *wrong: Callable):
 def _within(hits: int, runs: int, low: float, high: float, what: str):
     """Fail unless a chance between these gives so many hits, but for once in 1e9 times."""
     right = stats.binom.ppf(1e-9, runs, low) <= hits <= stats.binom.isf(1e-9, runs, high)
-    assert right, f"{what} in {hits / runs:.1%} of the runs; {low:.1%} to {high:.1%} would be right"
+    wanted = " to ".join(dict.fromkeys((f"{low:.1%}", f"{high:.1%}")))
+    assert right, f"{what} in {hits / runs:.1%} of the runs; {wanted} would be right"
 
 
 def check_round(mine: Callable, runs: int = 10_000) -> str:
@@ -99,7 +111,7 @@ def check_plan(mine: Callable) -> str:
         apart = surrogate.value(plan) / best - 1
         assert (np.diff(plan) <= 1e-9).all(), f"the plan for {tests} rises: {plan}"
         assert spent <= total * (1 + 1e-6), f"for {tests} it costs {spent / total:.2f} of the total"
-        assert apart < 1e-4, f"for {tests} the surrogate is {apart:.1%} above the least"
+        assert apart < 1e-4, f"for {tests} the surrogate is {apart:.2g} of the least above it"
     return "right: no plan rises, and no other is better"
 
 
@@ -109,6 +121,7 @@ def check_moments(mine: Callable, runs: int = 2000) -> str:
     x, rho = rng.uniform(-1, 1, (50, 3)) * [0.4, 1.0, 1.0], 0.05
     for bound in (0.8, 0.3):
         noise = np.array([mine(x, bound, rho, rng) for _ in range(runs)])
+        assert noise.shape == (runs, 4, 4), "a matrix of 4 by 4 is right for 3 variables"
         noise -= second_moments(x, bound=bound)
         noise /= second_moments_sensitivity(50, 3, bound=bound) / math.sqrt(2 * rho)
         assert np.allclose(noise, noise.swapaxes(1, 2)), "each number has noise once, on both sides"
@@ -157,6 +170,7 @@ def check_look(mine: Callable, runs: int = 2000) -> str:
     assert (shares[widths > 1] <= 0.03).all(), "a piece above 3 % is halved, down to one part"
     parents = held(starts // (2 * widths) * (2 * widths), 2 * widths)
     assert (parents > 0.03).all(), "a piece of 3 % or less stays whole"
+    assert len(mine(column, 1e6, rng)) > 1, "the whole range is always halved"
     column = np.append(np.arange(400) * 40, PARTS // 2 + np.arange(600) * 27)
     looks = [sorted(mine(column, 100.0, rng).items()) for _ in range(runs)]
     assert all(share >= 0 for look in looks for _, share in look), "no share is below 0"
@@ -199,8 +213,7 @@ def check_table(mine: Callable) -> str:
         digits = [(v, range((k - 1).bit_length())) for v, k in enumerate(levels)]
         rows = [[np.packbits(codes[:, v] >> j & 1) for j in places] for v, places in digits]
         np.add.at(table, tuple(codes.T), 1)
-        same = np.array_equal(mine(rows, levels, n), table)
-        assert same, f"wrong for {n} records of {levels} levels"
+        assert np.array_equal(mine(rows, levels, n), table), f"wrong for {n} records of {levels}"
     return "right for all tables"
 
 
@@ -209,6 +222,7 @@ def check_parts(mine: Callable) -> str:
     tables = np.random.default_rng(21).integers(0, 100, (2, 2, 3, 4))
     both, whole = mine(*map(Counts, tables)), Counts(tables.sum(axis=0))
     assert both.n == whole.n, f"{both.n} records in place of {whole.n}"
+    assert both.levels == whole.levels, "its levels are those of the parts"
     for subset in itertools.permutations(range(3), 2):
         assert np.array_equal(both.counts(subset), whole.counts(subset)), f"counts of {subset}"
     return "right for all tables"
