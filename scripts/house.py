@@ -15,10 +15,10 @@ from reference import systems_without_theorem, theorems_without_code
 
 PACKAGE = ROOT / "dpcgd"
 MOST_LINES = {
-    "dpcgd": 11_270,
+    "dpcgd": 11_257,
     "book/tools": 3_580,
-    "tests": 16_060,
-    "benchmarks and scripts": 4_979,
+    "tests": 16_057,
+    "benchmarks and scripts": 4_978,
 }
 """What each part of the project may have."""
 FLOORS = (

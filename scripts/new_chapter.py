@@ -1,4 +1,4 @@
-"""A chapter of your own, as a copy of another: make chapter FROM=04 NAME=25_my_question
+"""A chapter of your own, as a copy of another: make chapter FROM=04 NAME=26_my_question
 
 The copy has labels of its own, so that the strict build passes, and stands in the table of
 contents. Theorems keep their label where they were: the copy's text refers to those. Numbers in its
@@ -51,7 +51,7 @@ def register(name: str, title: str) -> None:
 
 def main(source: str = "", name: str = ""):
     if not (source and re.fullmatch(r"\d\d_[a-z0-9_]+", name)):
-        sys.exit("say what to copy and what to call it: make chapter FROM=04 NAME=25_my_question")
+        sys.exit("say what to copy and what to call it: make chapter FROM=04 NAME=26_my_question")
     (old,) = chapters(source)[:1]
     new = NOTEBOOKS / f"{name}.ipynb"
     if list(NOTEBOOKS.glob(f"{name[:2]}_*.ipynb")):

@@ -331,7 +331,7 @@ def draft_schema_from_public_table(
         ends = [math.floor(low / unit) * unit, math.ceil(high / unit) * unit]
         entry["range"] = [float(f"{end:.12g}") for end in ends]
         if bins is not None:
-            inner = np.quantile(frame[name].dropna().astype(float), np.arange(1, bins) / bins)
+            inner = np.quantile(frame[name].dropna().map(_number), np.arange(1, bins) / bins)
             cuts = (*ends, *(_round_number(float(cut), unit) for cut in inner))
             entry["edges"] = sorted({float(f"{cut:.12g}") for cut in cuts})
             del entry["range"], entry["scale"]
@@ -350,6 +350,11 @@ def _round_number(value: float, unit: float) -> float:
     return round(value / step) * step
 
 
+def _number(value: Any) -> float:
+    """A number, also of text with a decimal comma."""
+    return float(str(value).replace(",", "."))
+
+
 def _seen(column) -> dict[str, Any]:
     """The draft for a column, from its values."""
     draft: dict[str, Any] = {"missing": "unknown"} if column.hasnans else {}
@@ -362,7 +367,8 @@ def _seen(column) -> dict[str, Any]:
         texts = [POINT.whole(text) or text for text in sorted(texts, key=float)]
     if len(values) <= MOST_LEVELS:  # gaps make 14 a 14.0
         return {"levels": list(dict.fromkeys(texts)), **draft}
-    if is_number:
-        return {"range": [float(texts[0]), float(texts[-1])], "outside": "clip", **draft}
+    if is_number or all(POINT.plain(text.replace(",", ".")) for text in texts):
+        numbers = [*map(_number, texts)]
+        return {"range": [min(numbers), max(numbers)], "outside": "clip", **draft}
     cure = f"pass ignore=[{column.name!r}] if it names records, or join its values first"
     raise ValueError(f"column {column.name!r} has {len(values)} different values; {cure}")

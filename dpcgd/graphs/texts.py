@@ -47,7 +47,7 @@ def guessing(budget: Budget) -> float:
 
     Notes
     -----
-    At most 1 - (1 - delta) / (1 + e^epsilon): chapter 02, the corollary on an attacker's advantage.
+    At most 1 - (1 - delta) / (1 + e^epsilon): chapter 01, the corollary on an attacker's advantage.
 
     Examples
     --------

@@ -153,7 +153,7 @@ def kept_for_rounding(n: int) -> float:
     -----
     Interactions and clipped moments are sums of whole numbers, rounded once after adding up. This
     is proved to cost at most n 2^-50 (chapter 11, :prf:ref:`thm-pairs`). For test statistics the
-    bound is not proved; the largest measured error is 3 n 2^-53 sensitivities (G, chapter 02).
+    bound is not proved; the largest measured error is 3 n 2^-53 sensitivities (G, chapter 25).
 
     Examples
     --------

@@ -9,12 +9,12 @@ from typing import Any
 from scipy.optimize import minimize_scalar
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from dpcgd.privacy.budget import LEAST, MOST, ROOM, Budget, check_delta, check_positive, growth
+from dpcgd.privacy.budget import LEAST, MOST, ROOM, Budget, check_delta, check_positive
 from dpcgd.privacy.events import BoundedRangeEvent, Event, GaussianEvent
 
 __all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_multiplier", "multiplier_of_rho"]
 __all__ += ["epsilon_of_rho", "rho_of_budget", "zcdp_rho"]
-__all__ += ["advanced_composition", "pure_divergence", "renyi_limit", "renyi_order"]
+__all__ += ["pure_divergence", "renyi_limit", "renyi_order"]
 
 LEAST_RHO, MOST_RHO = 1e-200, 1e300
 """The least rho that a filter accepts, for parts of it must still be doubles, and the most."""
@@ -303,23 +303,3 @@ def gaussian_multiplier(budget: Budget) -> float:
     """
     least = _first_enough(lambda m: gaussian_delta(m, budget.epsilon) > budget.delta)
     return least * budget.rows_per_person
-
-
-def advanced_composition(epsilon: float, times: int, delta: float) -> float:
-    """Epsilon of `times` runs of a pure mechanism by advanced composition.
-
-    It is infinite if it is too large for a double.
-
-    Notes
-    -----
-    sqrt(2 k ln(1/delta)) epsilon + k epsilon (e^epsilon - 1), Dwork and Roth (2014), theorem 3.20.
-
-    Examples
-    --------
-    >>> round(advanced_composition(0.1, 100, 1e-6), 2)
-    6.31
-    """
-    if times == 0:
-        return 0.0
-    logarithm = math.log(1 / delta) if delta >= LEAST else math.inf
-    return math.sqrt(2 * times * logarithm) * epsilon + times * epsilon * growth(epsilon)

@@ -3,19 +3,18 @@
 import decimal
 import math
 import threading
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import pandas as pd
 
 from dpcgd.privacy import conversions
-from dpcgd.privacy.budget import LEAST, ROOM, Budget, BudgetSpent, Spent, check_delta, growth
+from dpcgd.privacy.budget import LEAST, ROOM, Budget, BudgetSpent, Spent, growth
 from dpcgd.privacy.events import Event, GaussianEvent, Neighbours
 
-__all__ = ["Account", "Ledger", "NoPrivacy", "Odometer"]
-__all__ += ["BasicFilter", "Filter", "GaussianFilter", "PureFilter"]
+__all__ = ["Account", "BasicFilter", "Filter", "GaussianFilter", "Ledger", "NoPrivacy"]
+__all__ += ["PureFilter"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Ledger:
         Each mechanism that ran, at the price for one record.
     spent : Spent
         Used ``(epsilon, delta)``, for the unit of the budget. Use it for planning only: if the
-        run's answers decide when it stops, this is no guarantee (chapter 02). The budget is a
+        run's answers decide when it stops, this is no guarantee (chapter 25). The budget is a
         guarantee, and budgets add up over releases.
     budget : Budget or None
         The promise; None if nothing was enforced.
@@ -140,6 +139,9 @@ class _Enforced:
         self.before_spending: Callable[[], None] | None = None
         self._events: list[Event] = []
         self._used = Cost(0.0, 0.0)
+
+    def __reduce__(self):
+        raise TypeError("an account is not copied: each copy would be a budget of its own")
 
     def spend(self, *events: Event):
         """Pay for events that are about to run, for all of them or for none.
@@ -479,50 +481,5 @@ def _times(epsilon: float, rows: int) -> float:
     return most / growth(epsilon) if 0 < most < math.inf else most or float(rows)
 
 
-class Odometer:
-    """An account that never refuses; it reports afterwards the cost of a run, as the papers do.
-
-    The reading is no guarantee, because it depends on the data. As in the papers it leaves out a
-    last above-threshold that has not fired, although that mechanism ran too.
-
-    Parameters
-    ----------
-    delta : float
-        Split evenly over the kinds of mechanism.
-
-    Raises
-    ------
-    ValueError
-        If delta is not above 0 and below 1.
-    """
-
-    guarantee: ClassVar[str] = "claimed, not proved"
-
-    def __init__(self, delta: float):
-        check_delta(delta)
-        self.delta = delta
-        self._events: list[Any] = []  # those with an epsilon
-
-    def keep(self, share: float) -> None:
-        """Reserve nothing: there is no budget."""
-
-    def spend(self, *events: Event):
-        """Record events."""
-        self._events.extend(events)
-
-    @property
-    def ledger(self) -> Ledger:
-        """The ledger of the events recorded so far."""
-        unfinished = self._events and self._events[-1].mechanism == "above threshold"
-        counts = Counter(self._events[:-1] if unfinished else self._events)
-        kinds = max(1, len(counts))
-        epsilon = sum(
-            conversions.advanced_composition(event.epsilon, times, self.delta / kinds)
-            for event, times in counts.items()
-        )
-        accountant = "odometer, advanced composition: claimed, not proved"
-        return Ledger(tuple(self._events), Spent(epsilon, self.delta), None, accountant)
-
-
-Account = _Enforced | Odometer | NoPrivacy
+Account = _Enforced | NoPrivacy
 """An account pays for the mechanisms of a run. It has a guarantee, `spend` and a ledger."""

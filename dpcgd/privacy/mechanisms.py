@@ -198,7 +198,7 @@ def permute_and_flip(
     -------
     (epsilon, 0) (McKenna and Sheldon 2020). It is the index of the largest score with exponential
     noise (Ding et al. 2021). Its zCDP cost is that of any pure mechanism, epsilon^2 / 2. Chapter
-    02, :prf:ref:`thm-permute-and-flip`; against the exponential mechanism,
+    02, :prf:ref:`thm-permute-and-flip`; against the exponential mechanism, chapter 25,
     :prf:ref:`thm-selection-order`.
     """
     event = PureEvent("permute and flip", epsilon)

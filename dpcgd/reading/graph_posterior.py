@@ -37,8 +37,9 @@ GAIN = 0.01
 STEPS, ENOUGH = 10, 0.05
 """The most steps of expectation maximization, and the gain that is worth another step."""
 
-MANY = 1e6
-"""A count with a larger mean is treated as normal."""
+NEGLIGIBLE, MANY = 1e-11, 1e6
+"""Counts of a smaller share of the likeliest one's probability are left out; a count of a larger
+mean is treated as normal."""
 
 
 NARROW = 0.1
@@ -88,16 +89,16 @@ class GraphPosterior:
 
     def _fitted(self, parents) -> tuple[float, np.ndarray]:
         """The score of a graph, and the expected true counts under it, given the noisy table."""
-        families_of = families(self._codes, self.levels, parents)
+        rows, columns, sizes = families(self._codes, self.levels, parents)
         released, scale = self.table.counts.ravel(), self.table.scale
         counts, before = self._start.copy(), -np.inf
         for _ in range(STEPS):
-            means = implied(counts, float(self.table.n), self.levels, *families_of)
+            means = implied(counts, float(self.table.n), self.levels, rows, columns)
             likelihood = expected_counts(released, means, scale, counts)
             if likelihood - before < ENOUGH:
                 break
             before = likelihood
-        return likelihood - price(means, scale, PRIOR, self.levels, *families_of), counts
+        return likelihood - price(means, scale, PRIOR, self.levels, rows, columns, sizes), counts
 
     def met(self, rng: np.random.Generator, sweeps: int = STEADY) -> tuple[np.ndarray, np.ndarray]:
         """The likely graphs among all that random walks visit, and the posterior of each.
@@ -287,17 +288,17 @@ def expected_counts(released, means, scale, counts):
             total += density
             continue
         likeliest = min(max(cell, mean * math.exp(-1 / scale)), mean * math.exp(1 / scale))
-        first, log_mean = int(likeliest + 0.5), math.log(mean)
+        first = int(likeliest + 0.5)
         weight, weighted = 1.0, float(first)
         for step in (1, -1):
-            k, term = first, 0.0
-            while term > -25 and k + step >= 0:
+            k, share = first, 1.0
+            while share > NEGLIGIBLE and k + step >= 0:
                 nearer = abs(cell - k) - abs(cell - k - step)
-                ratio = log_mean - math.log(k + 1) if step > 0 else math.log(k) - log_mean
-                term, k = term + ratio + nearer / scale, k + step
-                weight += math.exp(term)
-                weighted += math.exp(term) * k
-        top = first * log_mean - mean - math.lgamma(first + 1.0) - abs(cell - first) / scale
+                share *= math.exp(nearer / scale) * (mean / (k + 1) if step > 0 else k / mean)
+                k += step
+                weight += share
+                weighted += share * k
+        top = first * math.log(mean) - mean - math.lgamma(first + 1.0) - abs(cell - first) / scale
         total += top + math.log(weight)
         counts[c] = weighted / weight
     return total
@@ -337,18 +338,26 @@ def families(codes, levels, parents):
     return rows, columns, sizes
 
 
-def _sums(values, levels, rows, columns, sizes) -> tuple[np.ndarray, np.ndarray]:
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sums(values, rows, columns):
     """Sums of values of cells over the cells of each variable's table, and over its rows."""
-    repeated = np.broadcast_to(values, rows.shape).ravel()
-    family = np.bincount(columns.ravel(), repeated, int(sizes @ levels))
-    return family, np.bincount(rows.ravel(), repeated, int(sizes.sum()))
+    family, alone = np.zeros(columns[-1, -1] + 1), np.zeros(rows[-1, -1] + 1)  # the last are last
+    for v in range(len(rows)):
+        for c in range(len(values)):
+            family[columns[v, c]] += values[c]
+            alone[rows[v, c]] += values[c]
+    return family, alone
 
 
-def implied(counts, n, levels, rows, columns, sizes):
+@njit(cache=True, nogil=True, error_model="numpy")
+def implied(counts, n, levels, rows, columns):
     """Expected records of each cell if each variable depends on its parents as in these counts."""
-    family, alone = _sums(counts, levels, rows, columns, sizes)
-    alone += 1e-6 * np.repeat(levels, sizes)
-    return np.multiply.reduce((family + 1e-6)[columns] / alone[rows], axis=0, initial=n)
+    family, alone = _sums(counts, rows, columns)
+    means = np.full(len(counts), n)
+    for v in range(len(levels)):
+        for c in range(len(counts)):
+            means[c] *= (family[columns[v, c]] + 1e-6) / (alone[rows[v, c]] + 1e-6 * levels[v])
+    return means
 
 
 def price(means, scale, prior, levels, rows, columns, sizes):
@@ -358,7 +367,7 @@ def price(means, scale, prior, levels, rows, columns, sizes):
     counts as m^2 / (m + s) records.
     """
     telling = means**2 / (means + 2 * scale**2)
-    family, alone = _sums(telling, levels, rows, columns, sizes)
+    family, alone = _sums(telling, rows, columns)
     cells = np.repeat(sizes * levels, sizes * levels)
     return averaging(family, prior / cells) - averaging(alone, prior / np.repeat(sizes, sizes))
 

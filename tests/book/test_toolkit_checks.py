@@ -1,4 +1,4 @@
-"""The checks of chapter 02 refuse what is wrong."""
+"""The checks of chapters 02 and 25 refuse what is wrong."""
 
 import math
 

@@ -1,6 +1,8 @@
 import contextlib
+import copy
 import dataclasses
 import math
+import pickle
 import sys
 import time
 from collections import Counter
@@ -13,6 +15,7 @@ import pytest
 from dp_accounting import dp_event, privacy_accountant
 from dp_accounting.pld import common, privacy_loss_distribution, privacy_loss_mechanism
 from dp_accounting.rdp import RdpAccountant
+from dpcgd_book.systems.as_published import Odometer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
@@ -29,7 +32,7 @@ from dpcgd.privacy.events import (
     Neighbours,
     PureEvent,
 )
-from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, Odometer, PureFilter
+from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, PureFilter
 
 REPLACE_ONE = privacy_accountant.NeighboringRelation.REPLACE_ONE
 
@@ -284,6 +287,12 @@ def test_prices_of_narrow_types_and_tiny_deltas_add_up():
     used = account._used.delta
     account.spend(ApproximateEvent("tested", 0.05, 1e-30))
     assert account._used.delta > used
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_copy_is_no_second_budget(copied):
+    with pytest.raises(TypeError, match="each copy would be a budget of its own"):
+        copied(Filter(Budget(1.0, 1e-6)))
 
 
 def test_threads_do_not_use_one_budget_twice(monkeypatch):

@@ -15,7 +15,7 @@ from dpcgd.privacy import conversions
 from dpcgd.privacy.budget import Budget, growth
 from dpcgd.privacy.conversions import epsilon_of_rho, gaussian_delta, gaussian_multiplier
 from dpcgd.privacy.events import ApproximateEvent, BoundedRangeEvent, GaussianEvent, PureEvent
-from dpcgd.privacy.filters import Filter, GaussianFilter, Odometer
+from dpcgd.privacy.filters import Filter, GaussianFilter
 from dpcgd.privacy.mechanisms import amplified, before_amplification
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -121,14 +121,6 @@ def test_amplification_is_its_formula_at_any_epsilon(epsilon, rate):
     assert before_amplification(epsilon, rate) == pytest.approx(float(before), rel=1e-9)
 
 
-@pytest.mark.parametrize("delta", [LEAST_DELTA, 1e-17, 1e-6])
-@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 5.0])
-def test_advanced_composition_is_its_formula(epsilon, delta):
-    exact = mp.sqrt(2 * 50 * mp.log(1 / mpf(delta))) * epsilon + 50 * epsilon * mp.expm1(epsilon)
-    reading = conversions.advanced_composition(epsilon, 50, delta)
-    assert reading == pytest.approx(float(exact), rel=1e-9)
-
-
 # --- any numbers at all
 
 
@@ -183,22 +175,12 @@ def test_a_share_of_next_to_nothing_is_refused():
     refused("nothing is left", Filter(Budget(1.0, 1e-6)).share, 1e-320, kind=BudgetSpent)
 
 
-@extreme
-@given(st.lists(positive, min_size=1, max_size=5))
-def test_an_odometer_reads_whatever_ran(epsilons):
-    account = Odometer(LEAST)
-    account.spend(*(PureEvent("a", epsilon) for epsilon in epsilons))
-    assert account.ledger.spent.epsilon >= 0
-    assert "claimed" in str(account.ledger)
-
-
 NO_NUMBERS = {
     epsilon_of_rho: [(-1.0, 1e-6), (math.nan, 1e-6), (1.0, -1.0), (1.0, math.nan), (1.0, 1.0)],
     gaussian_delta: [(-1.0, 1.0), (math.nan, 1.0), (0.0, 1.0), (1.0, math.nan)],
     conversions.multiplier_of_rho: [(-1.0,), (math.nan,), (0.0,)],
     amplified: [(-1.0, 0.5), (math.nan, 0.5), (1.0, -1.0), (1.0, math.nan)],
     before_amplification: [(1.0, 0.0)],
-    Odometer: [(-1.0,), (math.nan,), (0.0,)],
     Budget: [(10**400, 1e-6)],
 }
 

@@ -29,7 +29,7 @@ from dpcgd.privacy import mechanisms
 from dpcgd.privacy.budget import Budget, BudgetSpent
 from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.privacy.events import ApproximateEvent, BoundedRangeEvent, GaussianEvent, PureEvent
-from dpcgd.privacy.filters import Filter, Odometer
+from dpcgd.privacy.filters import Filter, NoPrivacy
 from dpcgd.privacy.mechanisms import AboveThreshold, exponential, laplace, permute_and_flip
 from dpcgd.privacy.noise import SecureNoise, SeededNoise, noise_source
 
@@ -190,7 +190,7 @@ def test_choices_are_as_likely_as_their_definition_says(choice, kind, scores):
     # Chi-squared; false alarm 1e-8 for each secure one, of which there are six.
     noise = SecureNoise() if kind == "secure" else SeededNoise(default_rng(4))
     trials = 5_000 if kind == "secure" else 30_000
-    how = {"sensitivity": 0.7, "epsilon": 1.0, "account": Odometer(0.1), "noise": noise}
+    how = {"sensitivity": 0.7, "epsilon": 1.0, "account": NoPrivacy(), "noise": noise}
     chosen = [choice(lambda: scores, **how) for _ in range(trials)]
     expected = trials * LAWS[choice](scores, 1.0, 0.7)
     assert expected.min() > 50
@@ -308,7 +308,7 @@ def audit_of_sieve(run, pairs=NEIGHBOURS):
 
 def package_sieve(queries, rng, trials=30_000, kind=SeededNoise):
     """Asks every query of the package's own above-threshold until it refuses to go on."""
-    paid, noise = Odometer(0.1), kind(rng)
+    paid, noise = NoPrivacy(), kind(rng)
     answers = np.zeros((trials, len(queries)), bool)
     for row in answers:
         sieve = AboveThreshold(0.0, sensitivity=1.0, epsilon=1.0, account=paid, noise=noise)
@@ -338,7 +338,7 @@ SIGNS = np.repeat([-1.0, 1.0], 5)
 
 def sub_sampled_sieve(records, rng, rate, kind=SeededNoise):
     """Looks at a sample of its own: each query is plus or minus the count of ones in it."""
-    paid, noise, records = Odometer(0.1), kind(rng), np.array(records)
+    paid, noise, records = NoPrivacy(), kind(rng), np.array(records)
     settings = {"epsilon": 1.0, "account": paid, "noise": noise, "rate": rate}
     while True:
         sieve = AboveThreshold(0.0, sensitivity=1.0, **settings)

@@ -73,8 +73,8 @@ def test_a_graph_that_joins_everyone_implies_the_counts_themselves():
     codes = np.array([*np.ndindex(2, 3, 2)], np.int64)
     counts = default_rng(0).random(12) + 0.1
     counts *= n / counts.sum()
-    everyone = compiled.families(codes, levels, np.array([0, 1, 3]))
-    nobody = compiled.families(codes, levels, np.array([0, 0, 0]))
+    everyone = compiled.families(codes, levels, np.array([0, 1, 3]))[:2]
+    nobody = compiled.families(codes, levels, np.array([0, 0, 0]))[:2]
     np.testing.assert_allclose(compiled.implied(counts, n, levels, *everyone), counts, rtol=1e-4)
     table = counts.reshape(2, 3, 2)
     single = [table.sum(axis=tuple({0, 1, 2} - {v})) / n for v in range(3)]

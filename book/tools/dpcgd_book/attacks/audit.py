@@ -150,7 +150,7 @@ class Recorder:
 
     Parameters
     ----------
-    account : Filter or Odometer
+    account : Account
         Who really pays.
     noise : Noise
         Who really draws.

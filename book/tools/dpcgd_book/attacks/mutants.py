@@ -85,7 +85,7 @@ def _replayed(name, **bug) -> Mutant:
 
 def _free(epsilon=EPSILON) -> dict:
     """The settings of a mechanism that nobody counts."""
-    return {"sensitivity": 1.0, "epsilon": epsilon, "account": filters.Odometer(1e-6)}
+    return {"sensitivity": 1.0, "epsilon": epsilon, "account": filters.NoPrivacy()}
 
 
 def _noisy(data, noise, *, epsilon=EPSILON, gaussian=False):
@@ -159,7 +159,7 @@ def _sieve_run(account, moved, *, last_is_paid=True, samples=4):
     """
     settings = {"sensitivity": 1.0, "epsilon": 0.1, "noise": account}
     for i, answer in enumerate([1e6, 1e6, 1e6, -1e6]):
-        paying = account if i < 3 or last_is_paid else filters.Odometer(1e-6)
+        paying = account if i < 3 or last_is_paid else filters.NoPrivacy()
         sieve = AboveThreshold(0.0, **settings, account=paying, rate=0.1)
         if i < samples:
             account.choose(1000, 100)

@@ -1,4 +1,4 @@
-"""Figures of one test, one mechanism or one record: chapters 01 to 05, 08, 10, 11 and 24."""
+"""Figures of one test, one mechanism or one record: chapters 01 to 05, 08, 10, 11, 24, 25."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

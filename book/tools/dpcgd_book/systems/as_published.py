@@ -19,10 +19,10 @@ from dpcgd.constraint import curate_pc, em_pc, laplace_pc, priv_pc
 from dpcgd.constraint.curate_pc import Plan
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.knowledge import SearchKeywords
-from dpcgd.privacy.budget import Spent
+from dpcgd.privacy.budget import Spent, growth
 from dpcgd.privacy.conversions import gaussian_multiplier
-from dpcgd.privacy.events import PureEvent
-from dpcgd.privacy.filters import Ledger, Odometer
+from dpcgd.privacy.events import Event, PureEvent
+from dpcgd.privacy.filters import Ledger, NoPrivacy
 from dpcgd.privacy.mechanisms import before_amplification, exponential
 from dpcgd.privacy.run import RunKeywords, open_run, takes_keywords
 from dpcgd.score import noleaks, notears
@@ -31,17 +31,11 @@ from dpcgd.statistics.categorical_statistics import GTest, g_statistic
 from dpcgd.statistics.rank_statistics import KendallP, SpearmanP, kendall_p
 from dpcgd.statistics.statistic import Statistic, normal_tail
 
-__all__ = ["CoinOracle", "Counted", "CurateOdometer", "PublishedCurateP", "PublishedFlips"]
-__all__ += [
-    "reading",
-    "PublishedKendallP",
-    "PublishedSpearmanP",
-    "leakage",
-    "most_questions",
-    "p_where_both_vary",
-]
-__all__ += ["optimal_rate", "published_curate_pc", "published_em_pc", "published_gradient"]
-__all__ += ["published_noleaks", "published_plan", "published_priv_pc", "published_svt_pc"]
+__all__ = ["CoinOracle", "Counted", "CurateOdometer", "Odometer", "PublishedCurateP"]
+__all__ += ["PublishedFlips", "PublishedKendallP", "PublishedSpearmanP", "advanced_composition"]
+__all__ += ["leakage", "most_questions", "optimal_rate", "p_where_both_vary", "published_curate_pc"]
+__all__ += ["published_em_pc", "published_gradient", "reading", "published_noleaks"]
+__all__ += ["published_plan", "published_priv_pc", "published_svt_pc"]
 
 BETA = 0.2
 """In CURATE's code the grey zone is this share of the threshold wide, to either side."""
@@ -51,6 +45,61 @@ CLIP = 1.0
 
 TWEAK = 0.02
 """Priv-PC's published code lowers the sieve's threshold on the p-value by this."""
+
+
+class Odometer(NoPrivacy):
+    """An account that never refuses; it reports afterwards the cost of a run, as the papers do.
+
+    The reading is no guarantee, because it depends on the data. As in the papers it leaves out a
+    last above-threshold that has not fired, although that mechanism ran too.
+
+    Parameters
+    ----------
+    delta : float
+        Split evenly over the kinds of mechanism.
+    """
+
+    guarantee: ClassVar[str] = "claimed, not proved"
+
+    def __init__(self, delta: float):
+        self.delta = delta
+        self._events: list[Any] = []  # those with an epsilon
+
+    def keep(self, share: float) -> None:
+        """Reserve nothing: there is no budget."""
+
+    def spend(self, *events: Event):
+        """Record events."""
+        self._events.extend(events)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger of the events recorded so far."""
+        unfinished = self._events and self._events[-1].mechanism == "above threshold"
+        counts = Counter(self._events[:-1] if unfinished else self._events)
+        kinds = max(1, len(counts))
+        epsilon = sum(
+            advanced_composition(event.epsilon, times, self.delta / kinds)
+            for event, times in counts.items()
+        )
+        accountant = "odometer, advanced composition: claimed, not proved"
+        return Ledger(tuple(self._events), Spent(epsilon, self.delta), None, accountant)
+
+
+def advanced_composition(epsilon: float, times: int, delta: float) -> float:
+    """Epsilon of `times` runs of a pure mechanism by advanced composition.
+
+    Notes
+    -----
+    sqrt(2 k ln(1/delta)) epsilon + k epsilon (e^epsilon - 1), Dwork and Roth (2014), theorem 3.20.
+
+    Examples
+    --------
+    >>> round(advanced_composition(0.1, 100, 1e-6), 2)
+    6.31
+    """
+    spread = math.sqrt(2 * times * math.log(1 / delta)) * epsilon
+    return spread + times * epsilon * growth(epsilon)
 
 
 open_claimed_run = functools.partial(open_run, account=lambda budget: Odometer(budget.delta))
@@ -438,6 +487,8 @@ def reading(events: Iterable[PureEvent], delta: float) -> float:
 class CurateOdometer(Odometer):
     """CURATE's own account: orders by advanced composition, then added; what is left is refunded.
 
+    Chapter 06, :prf:ref:`thm-curate-account`, says what a bound on its reading is worth.
+
     Parameters
     ----------
     budget : Budget
@@ -540,7 +591,7 @@ class PairsAddedUp(Odometer):
     """An account as published: (epsilon, delta) of every step, summed, whatever was drawn."""
 
     def __init__(self, claimed: Spent):
-        super().__init__(min(claimed.delta, 0.5))  # the sum may be no probability
+        super().__init__(claimed.delta)
         self._claimed = claimed
 
     @property
