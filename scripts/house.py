@@ -15,9 +15,9 @@ from reference import systems_without_theorem, theorems_without_code
 
 PACKAGE = ROOT / "dpcgd"
 MOST_LINES = {
-    "dpcgd": 11_257,
+    "dpcgd": 11_256,
     "book/tools": 3_580,
-    "tests": 16_057,
+    "tests": 16_060,
     "benchmarks and scripts": 4_978,
 }
 """What each part of the project may have."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpcgd.datasets.arguments import check_file, check_known, check_once, check_whole
-from dpcgd.datasets.columns import FRAME, as_table, check_columns
+from dpcgd.datasets.columns import FRAME, NOTATIONS, as_table, check_columns
 from dpcgd.datasets.variable import POINT, REFUSE, Variable, check_range, check_variables, text_of
 
 __all__ = ["Schema", "draft_schema", "draft_schema_from_data_not_private"]
@@ -331,7 +331,8 @@ def draft_schema_from_public_table(
         ends = [math.floor(low / unit) * unit, math.ceil(high / unit) * unit]
         entry["range"] = [float(f"{end:.12g}") for end in ends]
         if bins is not None:
-            inner = np.quantile(frame[name].dropna().map(_number), np.arange(1, bins) / bins)
+            numbers = frame[name].dropna().astype(str).str.replace(",", ".").astype(float)
+            inner = np.quantile(numbers, np.arange(1, bins) / bins)
             cuts = (*ends, *(_round_number(float(cut), unit) for cut in inner))
             entry["edges"] = sorted({float(f"{cut:.12g}") for cut in cuts})
             del entry["range"], entry["scale"]
@@ -350,11 +351,6 @@ def _round_number(value: float, unit: float) -> float:
     return round(value / step) * step
 
 
-def _number(value: Any) -> float:
-    """A number, also of text with a decimal comma."""
-    return float(str(value).replace(",", "."))
-
-
 def _seen(column) -> dict[str, Any]:
     """The draft for a column, from its values."""
     draft: dict[str, Any] = {"missing": "unknown"} if column.hasnans else {}
@@ -367,8 +363,8 @@ def _seen(column) -> dict[str, Any]:
         texts = [POINT.whole(text) or text for text in sorted(texts, key=float)]
     if len(values) <= MOST_LEVELS:  # gaps make 14 a 14.0
         return {"levels": list(dict.fromkeys(texts)), **draft}
-    if is_number or all(POINT.plain(text.replace(",", ".")) for text in texts):
-        numbers = [*map(_number, texts)]
+    if is_number or all(map(NOTATIONS["decimal", ","].plain, texts)):
+        numbers = [float(text.replace(",", ".")) for text in texts]
         return {"range": [min(numbers), max(numbers)], "outside": "clip", **draft}
     cure = f"pass ignore=[{column.name!r}] if it names records, or join its values first"
     raise ValueError(f"column {column.name!r} has {len(values)} different values; {cure}")

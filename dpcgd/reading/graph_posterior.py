@@ -341,7 +341,8 @@ def families(codes, levels, parents):
 @njit(cache=True, nogil=True, error_model="numpy")
 def _sums(values, rows, columns):
     """Sums of values of cells over the cells of each variable's table, and over its rows."""
-    family, alone = np.zeros(columns[-1, -1] + 1), np.zeros(rows[-1, -1] + 1)  # the last are last
+    # the last cell has the last row, and the last cell, of the last table
+    family, alone = np.zeros(columns[-1, -1] + 1), np.zeros(rows[-1, -1] + 1)
     for v in range(len(rows)):
         for c in range(len(values)):
             family[columns[v, c]] += values[c]

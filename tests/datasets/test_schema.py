@@ -243,9 +243,7 @@ def test_a_draft_from_data_reads_the_data():
     assert data.codes[:3].tolist() == [[0, 1, 1, 1, 0], [0, 0, 2, 0, 1], [0, 2, 0, 2, 0]]
     assert draft_from_data(frame, ignore=["id"])["age"]["range"] == [0.5, 29.5]
     frame["age"] = [f"{age:.1f}".replace(".", ",") for age in frame["age"]]
-    assert draft_from_data(frame, ignore=["id"])["age"]["range"] == [0.5, 29.5]
-    cuts = draft_from_public_table(frame, bins=2, ignore=["id"])["age"]["edges"]
-    assert cuts == [0, 15, 30]
+    assert draft_from_public_table(frame, bins=2, ignore=["id"])["age"]["edges"] == [0, 15, 30]
 
 
 FRAME = pd.DataFrame({"a": BIT, "b": BIT})

@@ -4,6 +4,7 @@ import math
 from functools import partial
 
 import pytest
+from dpcgd_book.systems.as_published import Odometer, advanced_composition
 from extremes import LEAST, deltas, extreme, numbers, positive
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,6 +122,14 @@ def test_amplification_is_its_formula_at_any_epsilon(epsilon, rate):
     assert before_amplification(epsilon, rate) == pytest.approx(float(before), rel=1e-9)
 
 
+@pytest.mark.parametrize("delta", [LEAST_DELTA, 1e-17, 1e-6])
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 5.0])
+def test_advanced_composition_is_its_formula(epsilon, delta):
+    exact = mp.sqrt(2 * 50 * mp.log(1 / mpf(delta))) * epsilon + 50 * epsilon * mp.expm1(epsilon)
+    reading = advanced_composition(epsilon, 50, delta)
+    assert reading == pytest.approx(float(exact), rel=1e-9)
+
+
 # --- any numbers at all
 
 
@@ -181,6 +190,7 @@ NO_NUMBERS = {
     conversions.multiplier_of_rho: [(-1.0,), (math.nan,), (0.0,)],
     amplified: [(-1.0, 0.5), (math.nan, 0.5), (1.0, -1.0), (1.0, math.nan)],
     before_amplification: [(1.0, 0.0)],
+    Odometer: [(-1.0,), (math.nan,), (0.0,)],
     Budget: [(10**400, 1e-6)],
 }
 

@@ -19,7 +19,7 @@ from dpcgd.constraint import curate_pc, em_pc, laplace_pc, priv_pc
 from dpcgd.constraint.curate_pc import Plan
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.knowledge import SearchKeywords
-from dpcgd.privacy.budget import Spent, growth
+from dpcgd.privacy.budget import Spent, check_delta, growth
 from dpcgd.privacy.conversions import gaussian_multiplier
 from dpcgd.privacy.events import Event, PureEvent
 from dpcgd.privacy.filters import Ledger, NoPrivacy
@@ -57,11 +57,18 @@ class Odometer(NoPrivacy):
     ----------
     delta : float
         Split evenly over the kinds of mechanism.
+
+    Raises
+    ------
+    ValueError
+        If delta is not above 0 and below 1.
     """
 
     guarantee: ClassVar[str] = "claimed, not proved"
+    accountant: ClassVar[str] = "odometer, advanced composition: claimed, not proved"
 
     def __init__(self, delta: float):
+        check_delta(delta)
         self.delta = delta
         self._events: list[Any] = []  # those with an epsilon
 
@@ -75,6 +82,9 @@ class Odometer(NoPrivacy):
     @property
     def ledger(self) -> Ledger:
         """The ledger of the events recorded so far."""
+        return Ledger(tuple(self._events), self._spent(), None, self.accountant)
+
+    def _spent(self) -> Spent:
         unfinished = self._events and self._events[-1].mechanism == "above threshold"
         counts = Counter(self._events[:-1] if unfinished else self._events)
         kinds = max(1, len(counts))
@@ -82,8 +92,7 @@ class Odometer(NoPrivacy):
             advanced_composition(event.epsilon, times, self.delta / kinds)
             for event, times in counts.items()
         )
-        accountant = "odometer, advanced composition: claimed, not proved"
-        return Ledger(tuple(self._events), Spent(epsilon, self.delta), None, accountant)
+        return Spent(epsilon, self.delta)
 
 
 def advanced_composition(epsilon: float, times: int, delta: float) -> float:
@@ -98,8 +107,7 @@ def advanced_composition(epsilon: float, times: int, delta: float) -> float:
     >>> round(advanced_composition(0.1, 100, 1e-6), 2)
     6.31
     """
-    spread = math.sqrt(2 * times * math.log(1 / delta)) * epsilon
-    return spread + times * epsilon * growth(epsilon)
+    return math.sqrt(2 * times * math.log(1 / delta)) * epsilon + times * epsilon * growth(epsilon)
 
 
 open_claimed_run = functools.partial(open_run, account=lambda budget: Odometer(budget.delta))
@@ -495,6 +503,8 @@ class CurateOdometer(Odometer):
         Epsilon of the whole run, and delta' of each order.
     """
 
+    accountant = "CURATE's sum over orders: claimed, not proved"
+
     def __init__(self, budget: Budget):
         super().__init__(budget.delta)
         self._budget = budget
@@ -504,13 +514,9 @@ class CurateOdometer(Odometer):
         """What the paper has left for the orders to come."""
         return self._budget.epsilon - reading(self._events, self.delta)
 
-    @property
-    def ledger(self) -> Ledger:
-        """What has been noted so far."""
+    def _spent(self) -> Spent:
         orders = len({event.label for event in self._events})
-        spent = Spent(reading(self._events, self.delta), orders * self.delta)
-        accountant = "CURATE's sum over orders: claimed, not proved"
-        return Ledger(tuple(self._events), spent, None, accountant)
+        return Spent(reading(self._events, self.delta), orders * self.delta)
 
 
 def most_questions(joined: np.ndarray, order: int, last: int) -> np.ndarray:
@@ -590,14 +596,14 @@ def published_gradient(
 class PairsAddedUp(Odometer):
     """An account as published: (epsilon, delta) of every step, summed, whatever was drawn."""
 
+    accountant = "pairs added up: claimed, not proved"
+
     def __init__(self, claimed: Spent):
-        super().__init__(claimed.delta)
+        super().__init__(min(claimed.delta, 0.5))  # the sum may be no probability
         self._claimed = claimed
 
-    @property
-    def ledger(self) -> Ledger:
-        accountant = "pairs added up: claimed, not proved"
-        return Ledger(tuple(self._events), self._claimed, None, accountant)
+    def _spent(self) -> Spent:
+        return self._claimed
 
 
 @takes_keywords
