@@ -3,8 +3,7 @@
 import math
 import sys
 
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 
 LEAST, MOST = sys.float_info.min, sys.float_info.max
 LARGE_BUDGETS = [(1e7, 1e-6), (705.0, 1e-6), (1e160, 1e-12), (MOST, LEAST)]

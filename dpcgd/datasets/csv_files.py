@@ -171,8 +171,7 @@ def _opened(path, encoding, separator, known) -> Iterator[tuple[TextIO, Any, lis
 
 def _by_arrow(file, header, columns, separator, _) -> Iterator[list[np.ndarray]]:
     """Codes of records, in batches: Arrow finds the different texts, and we look these up."""
-    from pyarrow import BufferReader, dictionary, int32, string
-    from pyarrow import csv as arrow
+    from pyarrow import BufferReader, csv as arrow, dictionary, int32, string
 
     names = [column.variable.name for column in columns]
     texts = dict.fromkeys(names, dictionary(int32(), string()))

@@ -27,8 +27,7 @@ from dpcgd.privacy.budget import Budget, delta_for
 from dpcgd.privacy.filters import rounded_up
 from dpcgd.privacy.run import check_settings
 from dpcgd.reading.reader import trained_reader
-from dpcgd.tables import private_graph as measuring
-from dpcgd.tables import table_pc as testing
+from dpcgd.tables import private_graph as measuring, table_pc as testing
 from dpcgd.tables.detection import Detection
 from dpcgd.tables.public_facts import Expected, refuse_data
 from dpcgd.tables.rehearsal import Rehearsal, rehearse

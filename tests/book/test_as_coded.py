@@ -10,8 +10,7 @@ from dpcgd_book.attacks.audit import Recorder
 from dpcgd_book.results.graph_scores import arcs_f1, reference_arcs
 from dpcgd_book.results.stored import repeats, rows_on_file, stored_folder
 from dpcgd_book.systems.as_published import optimal_rate, p_where_both_vary
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from known_graphs import all_dags
 from numpy.random import default_rng
 from people import refused

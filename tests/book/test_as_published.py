@@ -6,8 +6,7 @@ import sys
 import numpy as np
 import pytest
 from dpcgd_book.systems import as_published as published
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.random import default_rng
 from people import refused
 from scipy import stats

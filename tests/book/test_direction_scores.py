@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dpcgd_book.systems.direction_scores import cds, igci, reci
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from people import refused
 from scipy.special import psi
 

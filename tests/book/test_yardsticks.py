@@ -14,11 +14,9 @@ import pytest
 from dpcgd_book.results.graph_scores import scores
 from dpcgd_book.results.larger_networks import drawn
 from dpcgd_book.results.stored import yardsticks as on_file
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from benchmarks import discrete_scores, yardsticks
-from benchmarks import synthetic_records as synthetic
+from benchmarks import discrete_scores, synthetic_records as synthetic, yardsticks
 from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent
 

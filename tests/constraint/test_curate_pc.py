@@ -7,8 +7,7 @@ import pytest
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
 from dpcgd_book.systems.as_published import CurateOdometer, most_questions
 from extremes import LEAST, extreme, positive
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from known_tables import alone_and_joined
 from numpy.random import default_rng
 from people import refused

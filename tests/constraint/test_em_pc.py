@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from dpcgd_book.attacks.audit import Recorder
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from known_tables import Blind, alone_and_joined
 from numpy.random import default_rng
 from people import refused

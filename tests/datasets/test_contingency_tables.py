@@ -9,8 +9,7 @@ import numpy as np
 import people
 import pytest
 import replays
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from known_tables import records
 from numpy.random import default_rng
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from dpcgd_book.systems import as_published
 from dpcgd_book.systems.tests_and_scores import BDeu, GSquare
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.random import default_rng
 from people import drawn, levels_of, refused
 

@@ -9,8 +9,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from people import BIT, LEVELS, csv_of, refused
 
 from dpcgd import Dataset, Schema, plan, private_graph, read_csv, read_parquet, rehearse, table_pc

@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from people import BIT, LEVELS, drawn, frame_of, levels_of, refused
 
 from dpcgd import Dataset, Schema, read_parquet

@@ -7,13 +7,18 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from people import BIT, cases, refused
 
-from dpcgd import Dataset, Schema, draft_schema, load, read_csv
-from dpcgd import draft_schema_from_data_not_private as draft_from_data
-from dpcgd import draft_schema_from_public_table as draft_from_public_table
+from dpcgd import (
+    Dataset,
+    Schema,
+    draft_schema,
+    draft_schema_from_data_not_private as draft_from_data,
+    draft_schema_from_public_table as draft_from_public_table,
+    load,
+    read_csv,
+)
 from dpcgd.local.component_wise import ComponentWise
 from dpcgd.local.randomized_response import RandomizedResponse
 from dpcgd.local.report import report

@@ -8,8 +8,7 @@ from functools import partial
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 from known_graphs import NAMES, equivalence_classes
 from refusals import refusals

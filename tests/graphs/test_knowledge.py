@@ -5,8 +5,7 @@ from itertools import pairwise, product
 
 import networkx as nx
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from refusals import refusals
 
 from dpcgd import Knowledge

@@ -5,8 +5,7 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from refusals import refusals
 
 from dpcgd import CPDAG, BudgetSpent, Knowledge

@@ -7,8 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from extremes import extreme, numbers
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from known_distances import cells_of, ways_by_distance
 from numpy.random import default_rng
 from refusals import refusals

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 from dpcgd_book.results.known_tables import blurred
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from moment_audits import Noted, audited
 from numpy.random import default_rng
 from replays import as_bits

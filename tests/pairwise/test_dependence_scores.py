@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from dpcgd_book.attacks.sensitivity_attack import every_neighbour, sensitivity_search
 from extremes import MOST, extreme
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.random import default_rng
 from people import refused
 from scipy import stats

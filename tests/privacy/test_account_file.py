@@ -20,8 +20,7 @@ import numpy as np
 import pytest
 from dpcgd_book.data.cause_effect_pairs import synthetic_pair
 from dpcgd_book.systems.as_published import PublishedKendallP
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.random import default_rng
 from people import refused
 from scipy import stats

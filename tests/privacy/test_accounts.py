@@ -15,8 +15,7 @@ from dp_accounting import dp_event, privacy_accountant
 from dp_accounting.pld import common, privacy_loss_distribution, privacy_loss_mechanism
 from dp_accounting.rdp import RdpAccountant
 from dpcgd_book.systems.as_published import Odometer, advanced_composition
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.random import default_rng
 from people import refused
 from scipy import integrate, stats

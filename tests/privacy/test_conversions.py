@@ -6,8 +6,7 @@ from functools import partial
 import pytest
 from dpcgd_book.systems.as_published import Odometer, advanced_composition
 from extremes import LEAST, deltas, extreme, numbers, positive
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from mpmath import mp, mpf
 from people import refused
 

@@ -17,8 +17,7 @@ import opendp.prelude as dp
 import pytest
 from dpcgd_book.attacks.audit import Recorder, empirical_epsilon
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.random import default_rng
 from opendp.mod import OpenDPException
 from people import refused

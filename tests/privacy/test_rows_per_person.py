@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 import replays
 from dpcgd_book.attacks.replay import replay, worst
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from known_tables import alone_and_joined
 from numpy.random import default_rng
 from people import refused

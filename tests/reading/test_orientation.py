@@ -8,8 +8,7 @@ import pytest
 from dpcgd_book.data.mixed_networks import gaussian_network
 from dpcgd_book.results.known_tables import blurred
 from exact_pairs import marginals_of
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from known_tables import records
 from scipy.special import logit
 

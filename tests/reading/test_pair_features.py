@@ -14,8 +14,7 @@ from dpcgd import load
 from dpcgd.datasets.arguments import data_folder
 from dpcgd.datasets.random_networks import SHAPES
 from dpcgd.moments.clipped_moments import blocks_of
-from dpcgd.reading import pair_features as reading
-from dpcgd.reading import reader
+from dpcgd.reading import pair_features as reading, reader
 from dpcgd.reading.pair_features import LEAST_LIKELY, STRONGEST, LocalEvidence, pair_features
 from dpcgd.reading.reader import Trees, edge_probabilities, first_reading, most_likely_edges
 

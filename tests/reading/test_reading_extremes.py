@@ -6,8 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from extremes import extreme
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from known_tables import exact
 from numpy.random import default_rng
 

@@ -6,8 +6,7 @@ from itertools import combinations
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.pc_search import search

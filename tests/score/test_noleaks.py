@@ -8,8 +8,7 @@ from dpcgd_book.attacks.audit import empirical_epsilon
 from dpcgd_book.data.mixed_networks import random_sem
 from dpcgd_book.systems.as_published import published_gradient
 from extremes import extreme, positive
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.random import default_rng
 from people import refused

@@ -10,8 +10,7 @@ import pytest
 from dpcgd_book.attacks.audit import empirical_epsilon
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
 from dpcgd_book.data.mixed_networks import GaussianNetwork, random_sem
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.random import default_rng
 from people import refused

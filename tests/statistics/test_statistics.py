@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from dpcgd_book.attacks.sensitivity_attack import every_neighbour, sensitivity_search
 from extremes import MOST
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from known_tables import OnlyCounts
 from people import refused
@@ -18,10 +17,12 @@ from scipy.stats import chi2, chi2_contingency, norm
 from dpcgd import Dataset, load
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counted
-from dpcgd.statistics import categorical_statistics as categorical
-from dpcgd.statistics import many_tables as many
-from dpcgd.statistics import moment_matrices as matrices
-from dpcgd.statistics import rank_statistics as ranks
+from dpcgd.statistics import (
+    categorical_statistics as categorical,
+    many_tables as many,
+    moment_matrices as matrices,
+    rank_statistics as ranks,
+)
 from dpcgd.statistics.categorical_statistics import AdjustedChiSquared, ChiSquared, GTest
 from dpcgd.statistics.moment_matrices import PartialCorrelation, clipped_gram, second_moments
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanP, SpearmanZ

@@ -10,15 +10,19 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from known_tables import records, unrelated
 from numpy.random import default_rng
 from refusals import refusals
 
-from dpcgd import epsilon_for as epsilon_for_system
-from dpcgd import load, priv_pc, private_graph, table_pc
-from dpcgd import plan as plan_of
+from dpcgd import (
+    epsilon_for as epsilon_for_system,
+    load,
+    plan as plan_of,
+    priv_pc,
+    private_graph,
+    table_pc,
+)
 from dpcgd.moments.clipped_moments import blocks_of
 from dpcgd.tables import plan as planning
 from dpcgd.tables.table_pc import TableOracle

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from dpcgd_book.results.known_tables import blurred
 from dpcgd_book.systems.edge_confidence import redrawn
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from known_tables import exact, records, unrelated
 from numpy.random import default_rng
 from people import refused

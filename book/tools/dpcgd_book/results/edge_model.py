@@ -15,9 +15,9 @@ from dpcgd.moments.interactions import paid
 from dpcgd.privacy import filters, noise
 from dpcgd.reading.reader import edge_probabilities, first_reading, most_likely_edges
 from dpcgd_book.figures import charts
+from dpcgd_book.results import stored
 from dpcgd_book.results.graph_scores import over_networks, scores
 from dpcgd_book.results.larger_networks import drawn
-from dpcgd_book.results.stored import FullResults, rows_on_file, stored_folder, yardsticks
 from dpcgd_book.results.table_cases import released
 
 __all__ = ["SYSTEMS", "Runs", "beyond", "calibration", "fresh_case", "named_case"]
@@ -100,7 +100,7 @@ def beyond(gains: pd.DataFrame, sign: int) -> str:
     return ", ".join(gains.index[clear]) or "none"
 
 
-def _on_file(full: FullResults, networks, larger, n, epsilon, delta) -> tuple:
+def _on_file(full: stored.FullResults, networks, larger, n, epsilon, delta) -> tuple:
     """Rows of both kinds from results on file; with other parameters a few runs are made."""
 
     def cases(names, runs, size, budgets, systems=SYSTEMS):
@@ -152,7 +152,7 @@ class Runs:
         Rows of the edge model, and those at the chapter's own records and budget.
     """
 
-    def __init__(self, full: FullResults, networks, larger, n: int, epsilon: float, delta: float):
+    def __init__(self, full: stored.FullResults, networks, larger, n, epsilon, delta):
         named, self.fresh = _on_file(full, networks, larger, n, epsilon, delta)
         kept = [name for name in larger if name in set(named.network)]
         self.groups = {"the seven of the book": networks, "larger networks": kept}
@@ -184,6 +184,8 @@ class Runs:
             means = pd.concat({b: self.paired(group, b) for b in self.budgets}).swaplevel()
             rows = {x: means.loc[x] for x in SYSTEMS[::-1]}
             panels[title] = {x: (self.budgets, m["mean"], 2 * m["error"]) for x, m in rows.items()}
+            best = stored.best_without_privacy(self.n).reindex(group).mean()
+            panels[title]["best, not private"] = self.budgets, [best] * len(self.budgets)
         labels: dict = {"xlabels": [r"guaranteed $\varepsilon$"] * 2, "ylabel": "mean skeleton F1"}
         figure = charts.curves(panels, log="x", limits=(0, 1.03), aside=1.05, **labels)
         for axes in figure.axes:
@@ -220,8 +222,8 @@ class Runs:
 
     def together(self) -> pd.DataFrame:
         """F1 of these runs and of what practitioners use instead, on the same records."""
-        others, delta = yardsticks(), self.named.delta.iloc[0]
-        table = rows_on_file(stored_folder() / "17_which_one_should_i_use", "table")
+        others, delta = stored.yardsticks(), self.named.delta.iloc[0]
+        table = stored.rows_on_file(stored.stored_folder() / "17_which_one_should_i_use", "table")
         table = table[table.system.isin(("BOSS", "GRaSP"))]
         rows = pd.concat([self.named, others[others.delta == delta], table]).dropna(subset="F1")
         columns = ["system", "network", "epsilon", "run", "F1"]

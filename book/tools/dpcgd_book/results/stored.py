@@ -26,11 +26,15 @@ from dpcgd.privacy.sealed_file import write_whole
 from dpcgd_book.results.record import checkout, results_folder
 from dpcgd_book.results.sweep import CLUSTER, sweep, sweep_file
 
-__all__ = ["LARGE", "FullResults", "all_cases", "by_cell", "keep", "made_of", "origin", "repeats"]
-__all__ += ["rows_on_file", "standard_errors_apart", "stored_folder", "telling", "yardsticks"]
+__all__ = ["LARGE", "WITHOUT_PRIVACY", "FullResults", "all_cases", "best_without_privacy"]
+__all__ += ["by_cell", "keep", "made_of", "origin", "repeats", "rows_on_file"]
+__all__ += ["standard_errors_apart", "stored_folder", "telling", "yardsticks"]
 
 LARGE = ("child", "alarm")
 """Networks of the book on which a run takes long."""
+
+WITHOUT_PRIVACY = ("PC", "PC-adjusted", "hill-climbing", "GES", "BOSS", "GRaSP")
+"""The searches without privacy in the table of chapter 17."""
 
 RENEW = "DPCGD_RENEW"
 """An environment variable: full results are made anew, whatever is on file."""
@@ -79,6 +83,13 @@ def yardsticks() -> pd.DataFrame:
     ['AIM', 'MST']
     """
     return rows_on_file(stored_folder() / "yardsticks", "scores")
+
+
+def best_without_privacy(n: int, score: str = "F1") -> pd.Series:
+    """Of each network the best mean of the six systems without privacy in chapter 17's table."""
+    rows = rows_on_file(stored_folder() / "17_which_one_should_i_use", "table")
+    rows = rows[rows.system.isin(WITHOUT_PRIVACY) & (rows.n == n)]
+    return rows.groupby(["network", "system"])[score].mean().unstack().max(axis=1)
 
 
 def standard_errors_apart(
