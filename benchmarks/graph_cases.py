@@ -56,7 +56,8 @@ def scored(system: System, data: Dataset, epsilon: float, run: int, seed: int) -
     _warm(system)
     rng = np.random.default_rng([seed, run, zlib.crc32((system.seeded_as or system.name).encode())])
     delta = min(DELTA, 0.1 / data.n)
-    graph, outcome = attempted(system.run, data, epsilon=epsilon, delta=delta, rng=rng)
+    settings = {"epsilon": epsilon, "delta": delta, "rng": rng, "limit": system.limit}
+    graph, outcome = attempted(system.run, data, **settings)
     tests = spent = None
     if isinstance(graph, Release):
         tests = (graph.answers and graph.answers.tests) or None
