@@ -150,8 +150,8 @@ def check_called(name, variables: Collection[str]) -> None:
     ValueError: no variable is called 'Smokr'; did you mean 'Smoker'?
     """
     if name not in variables:
-        near = difflib.get_close_matches(str(name), variables, n=1) or list(variables)
-        raise ValueError(f"no variable is called {name!r}; did you mean {near[0]!r}?")
+        near = difflib.get_close_matches(str(name), variables, n=1) or [*variables][:9]
+        raise ValueError(f"no variable is called {name!r}; did you mean {str(near)[1:-1]}?")
 
 
 def check_known(argument: str, names, public) -> list:

@@ -114,11 +114,11 @@ class Column(dict[str, int]):
         >>> age.codes_of_arrow(pa.array([24.5, 25])), age.codes_of_arrow(pa.array(["24.5", "+25"]))
         (array([0, 1], dtype=int8), array([0, 1], dtype=int8))
         """
-        from pyarrow import types
+        from pyarrow import BaseExtensionType, types
 
-        if types.is_nested(kind := values.type):
+        if types.is_nested(kind := values.type) or isinstance(kind, BaseExtensionType):
             problem = f"column {self.variable.name!r} of {self.source} holds {kind}"
-            raise ValueError(f"{problem}, more than one value a record; make a column of each")
+            raise ValueError(f"{problem}, no plain value a record; make plain columns of it")
         if self.variable.cuts is not None and (types.is_integer(kind) or types.is_floating(kind)):
             numbers = values.cast("float64", safe=False).to_numpy(zero_copy_only=False)
             codes = self.variable.positions_of_numbers(numbers)

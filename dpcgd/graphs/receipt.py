@@ -76,7 +76,8 @@ def check_replaceable(path: str | os.PathLike, text: str, read: Iterable[str] = 
         is_sealed = b'"format": "dpcgd ' in held[:99]
         held += file.read() if is_sealed else b""  # a table may be larger than the memory
     is_kept = is_sealed and held != new and b'"noise": "seeded"' not in held
-    is_other = path.suffix in (".csv", ".parquet") and held.split()[:1] not in ([], new.split()[:1])
+    differs = held.split()[:1] not in ([], new.split()[:1])
+    is_other = path.suffix in (".csv", ".parquet", ".html") and differs
     if is_kept or is_other or os.path.realpath(path) in map(os.path.realpath, read):
         raise ValueError(f"{path} holds something else, which would be lost; give another path")
 

@@ -105,15 +105,16 @@ class Commands(click.Group):
         except click.UsageError as error:
             path = error.ctx.command_path if error.ctx else "dpcgd"
             return 2, error.format_message().rstrip(".") + f"; see {path} --help"
-        except (dpcgd.BudgetSpent, ValueError, ImportError) as error:
+        except (dpcgd.BudgetSpent, ValueError, ImportError, ArithmeticError, MemoryError) as error:
             return 2, str(error)
         except TypeError as error:
             if "unexpected keyword argument" not in str(error):
                 raise
             return 2, f"{error}; leave it out"
-        except OSError as error:  # without a file name it is stdout
-            place = error.filename or "standard output"
-            return 2 if error.filename else 1, f"{place} cannot be used: {error.strerror}"
+        except OSError as error:  # without a number it is content, without a file name stdout
+            place = error.filename or ("standard output" if error.errno else str(error))
+            why = error.strerror or "correct the path, or write the file anew"
+            return 1 if place == "standard output" else 2, f"{place} cannot be used: {why}"
 
 
 @click.group("dpcgd", cls=Commands, no_args_is_help=False)
@@ -225,7 +226,7 @@ def release(table: str, schema: str, system: str | None, **asked: Any) -> int:
     data = partial(dpcgd.read_table, table, schema, **given(asked, *FORMAT))
     terms = given(asked, "epsilon", "account", "out", "rows_per_person", *TERMS)
     if page := asked["report"]:
-        import_module("dpcgd.graphs.receipt").check_replaceable(page, "", (table, schema))
+        import_module("dpcgd.graphs.receipt").check_replaceable(page, "<!doctype", (table, schema))
     kept = dpcgd.release_once(data, schema, system=getattr(dpcgd, system or SYSTEMS[0]), **terms)
     for line in kept.lines:
         click.echo(f"dpcgd: {line}", err=True)

@@ -191,7 +191,7 @@ WRONG = [
     ({"age": [15.0, 16.0, 17.0, 60.0]}, "record 4, column 'age': '60.0' is outside 15 to 50;"),
     ({"written": ["", "", "", "?"]}, "record 4, column 'written': .* is no number; correct"),
     ({"true": [True, None, None, True]}, "record 2, column 'true': the value is missing; drop"),
-    ({"true": [[1], [], [2], [3]]}, "'true' of the frame holds .*, more than one value a rec"),
+    ({"true": [[1], [], [2], [3]]}, "'true' of the frame holds .*, no plain value a rec"),
     ({"more": [0, 0, 0, 0]}, "'more' of the frame is not in the schema; add it"),
     ({name: values[:0] for name, values in VALUES.items()}, "is empty; give at least one rec"),
 ]

@@ -46,6 +46,7 @@ TEXTS = {
     "syntax.json": '{"smoke": ["no", "yes"]',
     "named_twice.json": '{"smoke": ["no", "yes"], "smoke": ["no", "yes"]}',
     "no_account.json": '{"format": "dpcgd account 2"}',
+    "known.html": '{"tiers": [["smoke"]]}',
 }
 
 
@@ -118,7 +119,7 @@ OF_OPTIONS = {
     f"{GOOD} --out": ("folder", "nowhere/r", "''", "people.csv", "/dev/full", "x" * 300),
     f"{GOOD} --account": ("folder", "nowhere/a", "people.csv", "/dev/full", "no_account.json"),
     f"{GOOD} --account whole.json": ("--budget 1", "--epsilon 3"),
-    f"{GOOD} --report": ("r.pdf", "folder", "nowhere/r.html", "folder/"),
+    f"{GOOD} --report": ("r.pdf", "folder", "nowhere/r.html", "folder/", "known.html"),
     GOOD: (
         *("people.csv", "--knowledge nowhere.json", "--aim both", "--system best"),
         *("--system priv_pc --precision 0.9", "--out r.html --report r.html"),
@@ -127,7 +128,7 @@ OF_OPTIONS = {
     ),
     "release people.csv schema.json": (f"--ignore id {PAYS}", "--epsilon 1 --out new_release.json"),
     "release people.csv other.json": ("--epsilon 1 --account spent.json --out done.json",),
-    "schema": ("no_levels.json", "nowhere.csv --not-private"),
+    "schema": ("no_levels.json", "nowhere.csv --not-private", "no.parquet --not-private"),
     "schema schema.json --out": ("schema.json", "spent.json"),
     "effects done.json --out": ("done.json", "spent.json", "people.csv"),
     "plan schema.json": ("many --epsilon 1", "0 --epsilon 1", "400", "400 --points 500"),
@@ -136,7 +137,7 @@ OF_OPTIONS = {
     "read done.json": ("--precision 2", "--out graph.pdf", "--knowledge unknown.json"),
     "effects": ("nowhere.json", "search.json"),
     "check": ("", "done.json schema.json", "edited.json"),
-    "rehearse schema.json 400 --epsilon 1": ("--runs 0",),
+    "rehearse schema.json": ("400 --epsilon 1 --runs 0", "10000000000000 --epsilon 1"),
 }
 BAD = [f"{start} {end}" for start, ends in OF_OPTIONS.items() for end in ends]
 BAD += [*OF_TABLES, *OF_SCHEMAS, "", "relaese people.csv schema.json"]

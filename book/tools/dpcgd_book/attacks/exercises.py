@@ -59,7 +59,7 @@ def same_as(right: Callable, *cases: tuple, close: float = 1e-9) -> Callable:
     def check(mine: Callable) -> str:
         for case in cases:
             wanted, given = (_plain(version(*deepcopy(case))) for version in (right, mine))
-            both = (v.round(6).tolist() if hasattr(v, "round") else v for v in (given, wanted))
+            both = (v.round(10).tolist() if hasattr(v, "round") else v for v in (given, wanted))
             text = "for {} it gives {}, where {} is right".format(*map(reprlib.repr, (case, *both)))
             assert _equal(given, wanted, close), text
         return "right in every case"
