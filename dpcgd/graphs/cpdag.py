@@ -143,7 +143,7 @@ class Certainty:
         """
         open_pairs = {pair: number for pair, number in self.edges.items() if number < 1}
         drawn = [open_pairs[pair] for pair in joined if pair in open_pairs]
-        nothing = bool(open_pairs) and max(open_pairs.values()) < 0.6
+        nothing = bool(open_pairs) and max(open_pairs.values()) < 0.5
         return "; ".join([NO_PAIR] * nothing + [FEW_RIGHT] * (sum(drawn) < len(drawn) / 2))
 
     def of_edge(self, start: str, end: str) -> tuple[float, float, float]:

@@ -115,7 +115,7 @@ def check_run(system: Callable[..., Release], levels: Any, n: int, **settings: A
     >>> check_run(private_graph, levels, 1_000, epsilon=1.0, knowledge=Knowledge(tiers=[["x"]]))
     Traceback (most recent call last):
     ...
-    ValueError: no variable is called 'x'; did you mean 'a'?
+    ValueError: no variable is called 'x'; did you mean 'a', 'b', 'c'?
     """
     with suppress(RecordsAsked), warnings.catch_warnings(action="ignore"):  # the run itself warns
         system(PublicFacts(Schema.of(levels), n), **settings)
