@@ -107,9 +107,7 @@ def _digest(file: Path) -> str:
     return f"c{digest_of_files(files, root=PACKAGE.parent)[:8]}"  # never to be read as a number
 
 
-def attempted(
-    run: Callable[..., Any], *given, limit: float | None = None, **settings
-) -> tuple[Any, dict]:
+def attempted(run: Callable, *given, limit: float = 0.0, **settings) -> tuple[Any, dict]:
     """What a run returns, with its seconds of processor time; or None, and why there is nothing.
 
     A ValueError is a refusal. After `limit` seconds of processor time, a minute by default, the run

@@ -5,35 +5,26 @@ causal-learn; only their score is ours, which counts a table once instead of at 
 """
 
 import random
+from functools import partial
+from importlib import import_module
 
 from benchmarks.discrete_scores import DiscreteBDeu
 from benchmarks.graph_cases import System
 from dpcgd.graphs.cpdag import CPDAG
 
 
-def by_order(module, search, data, rng):
+def by_order(name, data, *, epsilon, delta, rng):
     """The graph that a search over orders ends at, with BDeu."""
+    module = import_module(f"causallearn.search.PermutationBased.{name}")
     score = DiscreteBDeu(data.codes, data.cardinalities)
     module.local_score_BDeu = lambda codes, x, parents, settings: score.local_score(x, parents)
     random.seed(int(rng.integers(1 << 32)))  # its own order of questions
-    graph = search(data.codes, "local_score_BDeu", verbose=False)
+    graph = getattr(module, name.lower())(data.codes, "local_score_BDeu", verbose=False)
     return CPDAG.from_amat(graph.graph, data.variables, "causal-learn")
-
-
-def boss(data, *, epsilon, delta, rng):
-    from causallearn.search.PermutationBased import BOSS
-
-    return by_order(BOSS, BOSS.boss, data, rng)
-
-
-def grasp(data, *, epsilon, delta, rng):
-    from causallearn.search.PermutationBased import GRaSP
-
-    return by_order(GRaSP, GRaSP.grasp, data, rng)
 
 
 SYSTEMS = [
     System("GES", "without privacy", "none", yardstick="GES, BIC"),
-    System("BOSS", "without privacy", "none", boss),
-    System("GRaSP", "without privacy", "none", grasp),
+    System("BOSS", "without privacy", "none", partial(by_order, "BOSS")),
+    System("GRaSP", "without privacy", "none", partial(by_order, "GRaSP")),
 ]
