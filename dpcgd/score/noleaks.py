@@ -63,8 +63,8 @@ def descend(
     --------
     >>> from dpcgd.score.notears import squared_loss
     >>> gram = np.array([[1.0, 0.8], [0.8, 5.0]]) / 3
-    >>> found = descend(lambda weights: squared_loss(weights, gram)[1], 2, steps=50)
-    >>> print(found.round(1))
+    >>> weights = descend(lambda weights: squared_loss(weights, gram)[1], 2, steps=50)
+    >>> print(weights.round(1))
     [[0.  0.7]
      [0.  0. ]]
     """

@@ -66,8 +66,8 @@ def blurred_marginals(table: np.ndarray, deviation: float, rng: Generator) -> Me
     Examples
     --------
     >>> counts = np.array([[3, 1], [0, 2]])
-    >>> told = blurred_marginals(counts, 0.0, np.random.default_rng(0))
-    >>> (told.n * told.table(0, 1)).round().astype(int).tolist()
+    >>> marginals = blurred_marginals(counts, 0.0, np.random.default_rng(0))
+    >>> (marginals.n * marginals.table(0, 1)).round().astype(int).tolist()
     [[3, 1], [0, 2]]
     """
     # marginals ask a table for counts only

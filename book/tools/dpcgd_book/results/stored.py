@@ -427,8 +427,8 @@ def repeats(
     Examples
     --------
     >>> rows = pd.DataFrame({"run": [0, 1], "seed": 0, "F1": [0.5, 0.25]})
-    >>> again = repeats(lambda run, seed: {"F1": 0.5}, rows, ["run", "seed"], ["F1"])
-    >>> again["same"].tolist()
+    >>> compared = repeats(lambda run, seed: {"F1": 0.5}, rows, ["run", "seed"], ["F1"])
+    >>> compared["same"].tolist()
     [True, False]
     """
     cases = [as_written(case) for case in rows[list(keys)].to_dict("records")]

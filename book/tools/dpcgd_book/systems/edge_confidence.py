@@ -50,8 +50,8 @@ def edge_confidence(
     >>> from dpcgd.tables.table_pc import table_pc
     >>> data = load("survey", rng=np.random.default_rng(0))
     >>> release = table_pc(data, epsilon=1.0, rng=np.random.default_rng(1))
-    >>> found = edge_confidence(release, runs=20, rng=np.random.default_rng(2))
-    >>> found[frozenset("AE")]
+    >>> confidence = edge_confidence(release, runs=20, rng=np.random.default_rng(2))
+    >>> confidence[frozenset("AE")]
     1.0
     """
     check_whole("runs", runs, 1)
