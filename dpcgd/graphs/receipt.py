@@ -51,7 +51,7 @@ def read_receipt(path: str | os.PathLike) -> dict[str, Any]:
 
 
 def check_replaceable(path: str | os.PathLike, text: str, read: Iterable[str] = ()) -> None:
-    """Refuse to replace a receipt, an account, a table with other columns, or a file in use.
+    """Refuse to replace a receipt, an account, another table or page, or a file in use.
 
     A receipt of an experiment with seeded noise may be replaced.
 

@@ -49,7 +49,10 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "columns": (click.Choice(["schema"]), "Leave out every column that the schema does not name."),
     "correlation": (float, "Say which epsilon finds a correlation of this size."),
     "decimal": (str, "Decimal mark of numbers in a CSV file.  [.]"),
-    "delta": (float, "Delta.  [epsilon's share of the account's: of 1e-6, or 1/(10 n) if less]"),
+    "delta": (
+        float,
+        "Delta of the release.  [1e-6 or 1/(10 n); of a larger account, in proportion]",
+    ),
     "encoding": (str, "Encoding of a CSV file.  [utf-8]"),
     "epsilon": (float, "Epsilon of the release."),
     "ids": (str, "Column with the person of each row; checks the bound on rows of a person."),
@@ -105,8 +108,8 @@ class Commands(click.Group):
         except click.UsageError as error:
             path = error.ctx.command_path if error.ctx else "dpcgd"
             return 2, error.format_message().rstrip(".") + f"; see {path} --help"
-        except (dpcgd.BudgetSpent, ValueError, ImportError, ArithmeticError, MemoryError) as error:
-            return 2, str(error)
+        except (dpcgd.BudgetSpent, ValueError, ImportError, OverflowError, MemoryError) as error:
+            return 2, str(error) or "more memory is needed than there is"
         except TypeError as error:
             if "unexpected keyword argument" not in str(error):
                 raise

@@ -180,12 +180,13 @@ class Runs:
     def frontier(self) -> Figure:
         """Mean F1 of both systems against epsilon, a panel for each group."""
         panels: dict = {}
+        free = stored.best_without_privacy(self.n)
         for title, group in self.groups.items():
             means = pd.concat({b: self.paired(group, b) for b in self.budgets}).swaplevel()
             rows = {x: means.loc[x] for x in SYSTEMS[::-1]}
             panels[title] = {x: (self.budgets, m["mean"], 2 * m["error"]) for x, m in rows.items()}
-            best = stored.best_without_privacy(self.n).reindex(group).mean()
-            panels[title]["best, not private"] = self.budgets, [best] * len(self.budgets)
+            best = [free.reindex(group).mean()] * len(self.budgets)
+            panels[title]["best, not private"] = self.budgets, best
         labels: dict = {"xlabels": [r"guaranteed $\varepsilon$"] * 2, "ylabel": "mean skeleton F1"}
         figure = charts.curves(panels, log="x", limits=(0, 1.03), aside=1.05, **labels)
         for axes in figure.axes:
@@ -223,7 +224,7 @@ class Runs:
     def together(self) -> pd.DataFrame:
         """F1 of these runs and of what practitioners use instead, on the same records."""
         others, delta = stored.yardsticks(), self.named.delta.iloc[0]
-        table = stored.rows_on_file(stored.stored_folder() / "17_which_one_should_i_use", "table")
+        table = stored.system_table()
         table = table[table.system.isin(("BOSS", "GRaSP"))]
         rows = pd.concat([self.named, others[others.delta == delta], table]).dropna(subset="F1")
         columns = ["system", "network", "epsilon", "run", "F1"]

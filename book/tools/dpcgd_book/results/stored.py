@@ -28,7 +28,7 @@ from dpcgd_book.results.sweep import CLUSTER, sweep, sweep_file
 
 __all__ = ["LARGE", "WITHOUT_PRIVACY", "FullResults", "all_cases", "best_without_privacy"]
 __all__ += ["by_cell", "keep", "made_of", "origin", "repeats", "rows_on_file"]
-__all__ += ["standard_errors_apart", "stored_folder", "telling", "yardsticks"]
+__all__ += ["standard_errors_apart", "stored_folder", "system_table", "telling", "yardsticks"]
 
 LARGE = ("child", "alarm")
 """Networks of the book on which a run takes long."""
@@ -85,9 +85,14 @@ def yardsticks() -> pd.DataFrame:
     return rows_on_file(stored_folder() / "yardsticks", "scores")
 
 
+def system_table() -> pd.DataFrame:
+    """The table of chapter 17, a row a run."""
+    return rows_on_file(stored_folder() / "17_which_one_should_i_use", "table")
+
+
 def best_without_privacy(n: int, score: str = "F1") -> pd.Series:
     """Of each network the best mean of the six systems without privacy in chapter 17's table."""
-    rows = rows_on_file(stored_folder() / "17_which_one_should_i_use", "table")
+    rows = system_table()
     rows = rows[rows.system.isin(WITHOUT_PRIVACY) & (rows.n == n)]
     return rows.groupby(["network", "system"])[score].mean().unstack().max(axis=1)
 
