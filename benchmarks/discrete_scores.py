@@ -66,12 +66,16 @@ class DiscreteBIC:
 
 
 class DiscreteBDeu(DiscreteBIC):
-    """Log marginal likelihood of a variable given its parents; the Dirichlet priors sum to one."""
+    """Log marginal likelihood of a variable given its parents, and the prior of these parents.
+
+    The Dirichlet priors sum to one; each other variable is a parent with probability 1 / (p - 1).
+    """
 
     def _score(self, x, parents) -> float:
-        size = self._size(parents)
+        size, chance, without = self._size(parents), 1 / (self.p - 1), self.p - 1 - len(parents)
         joint = self._likelihood((*parents, x), 1 / size / self._levels[x])
-        return joint - self._likelihood(parents, 1 / size)
+        prior = len(parents) * math.log(chance) + without * math.log1p(-chance)
+        return joint - self._likelihood(parents, 1 / size) + prior
 
     def _likelihood(self, variables, prior) -> float:
         cells = np.bincount(self._counts(variables))

@@ -1,6 +1,7 @@
 """Numbers as numbers: published Gaussian networks and random mixed ones, beside bins.
 
 python benchmarks/numbers_too.py [seconds]
+python benchmarks/numbers_too.py case numbers ecoli70 100000 1 0  # its rows, beside those on file
 
 Keeps a row a run in book/stored/16_numbers_too/runs.parquet and writes what they come to beside it:
 numbers.json (private_graph by epsilon, the same without noise, and what others find without
@@ -202,20 +203,28 @@ def write(rows: pd.DataFrame):
         (FOLDER / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
 
 
-def main(seconds: str = "inf"):
+def rows_of(case: tuple) -> pd.DataFrame:
+    """The scores of a case, a system a row."""
+    part, network, n, epsilon, run = case
+    data = records(network, n, run)
+    graphs, truth = PARTS[part](data, network, epsilon, run), data.truth
+    scored = [(*case, s, g.skeleton_f1(truth), g.arrowhead_f1(truth)) for s, g in graphs]
+    return pd.DataFrame(scored, columns=[*KEYS, "system", "F1", "arrowhead F1"])
+
+
+def main(asked: str = "inf", *again: str):
     warnings.simplefilter("ignore")
     kept = (FOLDER / "runs.parquet").exists()
-    rows = rows_on_file(FOLDER, "runs") if kept else pd.DataFrame(columns=KEYS)
+    rows = rows_on_file(FOLDER, "runs") if kept else rows_of(cases()[0])
+    if again:
+        part, network, n, epsilon, run = again
+        now = rows_of((part, network, int(n), float(epsilon), int(run)))
+        now = now.merge(rows, "left", [*KEYS, "system"], suffixes=(" now", " on file"))
+        return print(now.to_string(index=False))
     done = {*rows[KEYS].itertuples(index=False, name=None)}
     left = [case for case in cases() if case not in done]
-    for some in in_time(left, float(seconds)):
-        for case in some:
-            part, network, n, epsilon, run = case
-            data = records(network, n, run)
-            graphs, truth = PARTS[part](data, network, epsilon, run), data.truth
-            more = [(*case, s, g.skeleton_f1(truth), g.arrowhead_f1(truth)) for s, g in graphs]
-            more = pd.DataFrame(more, columns=[*KEYS, "system", "F1", "arrowhead F1"])
-            rows = pd.concat([rows, more]) if len(rows) else more
+    for some in in_time(left, float(asked)):
+        rows = pd.concat([rows, *map(rows_of, some)])
         write(rows)
         print(f"{left.index(some[-1]) + 1} of {len(left)}: {some[-1]}", flush=True)
 

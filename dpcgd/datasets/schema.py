@@ -155,6 +155,8 @@ def read_mapping(path, rule: str = LISTS) -> dict:
             content = json.load(file, object_pairs_hook=_named_once)
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+    except RecursionError:
+        raise ValueError(f"{path} is nested too deeply; {rule}") from None
     except json.JSONDecodeError as error:
         where = f"{path}, line {error.lineno}, column {error.colno}"
         raise ValueError(f"{where}: {error.msg}; correct the JSON there") from None

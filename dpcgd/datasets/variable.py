@@ -346,10 +346,10 @@ class Variable:
 
     @cached_property
     def _missing_numbers(self) -> frozenset[float]:
-        """The codes of missing values that are numbers, in double and in single precision."""
+        """The codes of missing values that are numbers, and fractions in single precision, too."""
         values = map(POINT.value, (self.missing or "", *self.codes_of_missing))
-        numbers = [value for value in values if value is not None]
-        return frozenset([*numbers, *(float(np.float32(number)) for number in numbers)])
+        numbers = {value for value in values if value is not None}
+        return frozenset(numbers | {float(np.float32(x)) for x in numbers if not x.is_integer()})
 
     def _position_of_text(self, text: str) -> int | None:
         """The position of the level, or of the code of missing values, with exactly this text."""
@@ -442,7 +442,8 @@ def check_range(name: str, ends: object) -> tuple[float, float]:
         If they are not two numbers in order, or their distance is no finite number.
     """
     pair = as_list(name, ends, "range")
-    low, high = map(float, pair) if len(pair) == 2 and all(map(is_real, pair)) else (1.0, 0.0)
+    fit = len(pair) == 2 and all(is_real(x) and abs(x) <= sys.float_info.max for x in pair)
+    low, high = map(float, pair) if fit else (1.0, 0.0)
     if not SHORTEST <= (high - low) / 2 < math.inf:
         right = "two finite numbers, the lower one first"
         raise ValueError(f"variable {name!r}: a range is {right}, not {ends!r}; give (low, high)")

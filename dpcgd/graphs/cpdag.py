@@ -141,7 +141,7 @@ class Certainty:
 
         Pairs that knowledge fixed do not count.
         """
-        open_pairs = {pair: number for pair, number in self.edges.items() if number < 1}
+        open_pairs = {pair: number for pair, number in self.edges.items() if 0 < number < 1}
         drawn = [open_pairs[pair] for pair in joined if pair in open_pairs]
         nothing = bool(open_pairs) and max(open_pairs.values()) < 0.5
         return "; ".join([NO_PAIR] * nothing + [FEW_RIGHT] * (sum(drawn) < len(drawn) / 2))

@@ -371,8 +371,7 @@ def measure_singles(
             records = data.n * (1 - missing[v].sum())
             pieces[v].halve(noisy, width, records, max(FINE, CLEAR * deviation / records))
         width //= 2
-        asked = [v for v in pieces if pieces[v].open]
-        halves = {}
+        asked, halves = [v for v in pieces if pieces[v].open], {}
         if asked:
             noisy, _ = look(
                 partial(lambda width, asked: [halved(v, width) for v in asked], width, asked),

@@ -123,7 +123,7 @@ class Spearman(_Rank):
         return abs(12 * float(x @ residual) / (m**3 - m))
 
     def sensitivity(self, m: int) -> float:
-        """Proved bound if one of m >= 2 records is replaced; reached.
+        """Proved bound if one of m >= 2 records is replaced; reached from m = 5 on.
 
         Chapters 03 and 08, :prf:ref:`thm-anm-ranks`.
         """
@@ -157,7 +157,7 @@ class Kendall(_Rank):
         return abs(round(tau_c * len(x) ** 2 * (fewest - 1) / fewest / 2)) / math.comb(len(x), 2)
 
     def sensitivity(self, m: int) -> float:
-        """Proved bound if one of m >= 2 records is replaced; reached.
+        """Proved bound if one of m >= 2 records is replaced; reached from m = 5 on.
 
         Chapters 03 and 08, :prf:ref:`thm-anm-ranks`.
         """

@@ -227,15 +227,14 @@ class AccountFile:
 
         Raises
         ------
-        BudgetSpent
-            If the entry is made now, and the account has less left.
         ValueError
-            If the reservation has been used, is not in the account or differs from the run's
-            budget, if divergences add up and the run's exceeds the rest, or if another run is using
-            the file.
+            If the entry is made now and the account has less left, if the reservation has been
+            used, is not in the account or differs from the run's budget, if divergences add up and
+            the run's exceeds the rest, or if another run is using the file. No BudgetSpent, which
+            a search takes for the end of its own budget.
         """
         entry, label = reserved.entry, reserved.label
-        with self._changing() as runs:
+        with self._changing(refuses=ValueError) as runs:
             if label is not None and entry not in runs:
                 granted = self._granted(promised, _without(label, runs))
                 runs[entry] = replace(granted, label=label, entry=entry)
@@ -253,14 +252,14 @@ class AccountFile:
             runs[entry] = replace(counted, system=system or "a run", domain=domain)
 
     @contextmanager
-    def _changing(self) -> Iterator[dict[str, Reservation]]:
+    def _changing(self, refuses: type[Exception] | None = None) -> Iterator[dict[str, Reservation]]:
         """Lock the file, read the runs, yield them to be changed, write them, then unlock."""
         with _locked(self.path) as is_ours:
             runs = {run.entry: run for run in self.runs}
             try:
                 yield runs
             except (BudgetSpent, ValueError) as error:
-                raise type(error)(f"{self.path} has {error}") from None
+                raise (refuses or type(error))(f"{self.path} has {error}") from None
             if not is_ours():
                 raise ValueError(f"the lock of {self.path} was taken away meanwhile; try again")
             _write(self, *runs.values())

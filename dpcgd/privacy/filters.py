@@ -141,7 +141,7 @@ class _Enforced:
         self._used = Cost(0.0, 0.0)
 
     def __reduce__(self):
-        raise TypeError("an account is not copied: each copy would be a budget of its own")
+        raise TypeError("no account or sieve is copied: each copy would be a budget of its own")
 
     def spend(self, *events: Event):
         """Pay for events that are about to run, for all of them or for none.

@@ -308,12 +308,13 @@ class AboveThreshold:
         rate: float = 1.0,
     ):
         half = PureEvent("above threshold", before_amplification(epsilon, rate) / 2)
-        self.scale = laplace_scale(sensitivity, half)
-        noisy_threshold = noise.laplace(sensitivity, half)
+        self.scale, noisy = laplace_scale(sensitivity, half), noise.laplace(sensitivity, half)
         self._noisy = noise.laplace(2 * float(sensitivity), half)
         account.spend(PureEvent("above threshold", epsilon))
-        self._threshold = noisy_threshold(threshold)
+        self._threshold = noisy(threshold)
         self._fired = False
+
+    __reduce__ = Filter.__reduce__  # each copy would fire once more
 
     def above(self, query: Query) -> bool:
         """Whether the query is above the threshold.

@@ -103,11 +103,12 @@ def check_moments(release: Release) -> MarginalRelease:
     ValueError
         If there are no moments; the message says what the release holds.
     """
+    if not isinstance(release, Release):
+        raise ValueError("release must be a release; read_release(path) gives that of a receipt")
     if not isinstance(release, MarginalRelease):
-        system = release.terms.system or "its system"
-        problem = f"this release holds a graph and no moments, for {system} measured none"
+        made = f"for {release.terms.system or 'its system'} measured none"
         cure = "only what private_graph and table_pc release can be read further"
-        raise ValueError(f"{problem}; {cure}")
+        raise ValueError(f"this release holds a graph and no moments, {made}; {cure}")
     return release
 
 
@@ -395,8 +396,7 @@ def _marginals(content) -> Marginals:
     n = content["n"]
     if "counts" in content:
         return NoisyTable(n, np.array(content["counts"]), content["scale"])
-    levels = tuple(content["levels"])
-    released = {}
+    levels, released = tuple(content["levels"]), {}
     for moment in content["moments"]:
         subset = tuple(moment["variables"])
         values = np.array(moment["values"], float)

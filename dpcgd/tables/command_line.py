@@ -49,10 +49,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "columns": (click.Choice(["schema"]), "Leave out every column that the schema does not name."),
     "correlation": (float, "Say which epsilon finds a correlation of this size."),
     "decimal": (str, "Decimal mark of numbers in a CSV file.  [.]"),
-    "delta": (
-        float,
-        "Delta of the release.  [1e-6 or 1/(10 n); of a larger account, in proportion]",
-    ),
+    "delta": (float, "Delta.  [1e-6 or 1/(10 n), if less; of a larger account, in proportion]"),
     "encoding": (str, "Encoding of a CSV file.  [utf-8]"),
     "epsilon": (float, "Epsilon of the release."),
     "ids": (str, "Column with the person of each row; checks the bound on rows of a person."),
@@ -187,10 +184,10 @@ def schema(codebook: str, not_private: bool, out: str | None, ignore, **form: An
     show(json.dumps(draft, indent=1), out, codebook)
 
 
-SIZE = ("points", "correlation", "between")
+PROMISE = ("delta", "allow_delta", "rows_per_person")
 
 
-@command("SCHEMA", "N", "epsilon", *SIZE, "delta", "rows_per_person", "out")
+@command("SCHEMA", "N", "epsilon", "points", "correlation", "between", *PROMISE, "out")
 def plan(schema: str, n: int, out: str | None, **asked: Any) -> None:
     """Say what a run on N records could find; takes no data, costs nothing.
 
@@ -200,7 +197,7 @@ def plan(schema: str, n: int, out: str | None, **asked: Any) -> None:
     show(planner(schema, n, **given(asked)), out, schema)
 
 
-@command("SCHEMA", "N", "epsilon!", "delta", "rows_per_person", "runs", "system", "out")
+@command("SCHEMA", "N", "epsilon!", *PROMISE, "runs", "system", "out")
 def rehearse(schema: str, n: int, system: str | None, out: str | None, **asked: Any) -> None:
     """Run a system on N records of random networks like SCHEMA; takes no data, costs nothing."""
     rng = import_module("numpy").random.default_rng()

@@ -82,7 +82,7 @@ def read_table(
     path: str | os.PathLike,
     schema: Any,
     *,
-    ids: str = "",
+    ids: str | None = None,
     rows_per_person: int = 1,
     ignore: Iterable[str] = (),
     **form: Any,
@@ -93,7 +93,7 @@ def read_table(
     ----------
     path : path
     schema : Schema, mapping, str or path
-    ids : str
+    ids : str, optional
         The column with the person of each row, if there is one; nobody may have more rows than
         ``rows_per_person``.
     rows_per_person : int
@@ -113,8 +113,8 @@ def read_table(
     None: messages are for whoever holds the table.
     """
     read: Callable[..., Counts] = read_parquet if _is_parquet(path) else read_csv
-    data = read(path, schema, ignore=[*ignore, ids] if ids else ignore, **form)
-    if ids:
+    data = read(path, schema, ignore=ignore if ids is None else [*ignore, ids], **form)
+    if ids is not None:
         people = read_frame(path, **form | {"columns": [ids]})[ids]
         check_rows_per_person(people, rows_per_person, data.n)
     return data
@@ -214,8 +214,8 @@ def release_once(
     (True, False, True)
     """
     schema = Schema.of(schema)
-    named = [check_target(path).resolve() for path in (account, out, report) if path is not None]
-    account, out, *pages = named
+    given = [check_target(path) for path in (account, out, report) if path is not None]
+    account, out, *pages = named = [Path(os.path.realpath(path)) for path in given]
     for page in pages:
         form_of(page)
     if len({*named}) < len(named):
@@ -242,11 +242,11 @@ def _earlier(out: Path, schema: Schema, system: Callable, **asked: Any) -> Relea
     terms, promised = release.terms, release.ledger.budget or release.ledger.spent
     if system is private_graph:
         system = system_for(PublicFacts(schema, terms.n))
-    was = {**DEFAULTS, **terms.settings, "schema": dict(terms.domain), "system": terms.system}
+    was = {**DEFAULTS, **terms.settings, "schema": dict(terms.rules), "system": terms.system}
     was |= {"epsilon": promised.epsilon, "delta": promised.delta}
     was["rows_per_person"] = terms.rows_per_person
     known = {name: value for name, value in asked.items() if value is not None}
-    now = {**DEFAULTS, "aim": "edges", **known, "schema": domain_of(schema.levels)}
+    now = {**DEFAULTS, "aim": "edges", **known, "schema": schema.to_dict()}
     if system.__module__.startswith("dpcgd."):  # another one may call any of ours
         now["system"] = system.__name__
     for name in [name for name in COMPARED if name in was and name in now]:

@@ -156,8 +156,7 @@ class Measured(NamedTuple):
 
     def read(self, precision: Precision) -> MarginalRelease:
         """Release the measurements with the graph that is read from them."""
-        knowledge = self.run.terms.settings.get("knowledge")
-        names = tuple(self.levels)
+        knowledge, names = self.run.terms.settings.get("knowledge"), tuple(self.levels)
         return self.release(read_moments(self.marginals, names, knowledge, precision, self.caution))
 
 

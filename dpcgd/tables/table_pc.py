@@ -476,8 +476,7 @@ def table_pc(
     measured = measure_all_pairs(data, rules, **shared)
     account, marginals, price = measured.run.account, measured.marginals, measured.price
     assert isinstance(marginals, MeasuredMarginals)
-    names = tuple(measured.levels)
-    knowledge = shared.get("knowledge")
+    names, knowledge = tuple(measured.levels), shared.get("knowledge")
     joined = [names.index(name) for name in measured.joined_levels]
     oracle = TableOracle(
         marginals, alpha, price, joined=joined, least_effect=least_effect, least_share=least_share

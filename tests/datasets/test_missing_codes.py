@@ -208,3 +208,9 @@ def test_marks_that_do_not_fit_are_refused(tmp_path, value, how, cure):
 def test_a_code_is_missing_in_columns_of_either_precision(tmp_path, read, precision):
     schema = {"a": {**AGE, "missing": ["unknown", 99.9]}, "b": BIT}
     assert read(tmp_path, np.array([5, 99.9, np.nan], precision), schema) == [1, 0, 2]
+
+
+@pytest.mark.parametrize("read", [of_frame, of_parquet])
+def test_a_whole_number_is_not_taken_for_a_code_that_single_precision_rounds_to_it(tmp_path, read):
+    schema = {"a": {"edges": [0, 6e7, 2e8], "missing": ["unknown", 99_999_999, 1e39]}, "b": BIT}
+    assert read(tmp_path, np.array([1e8, 99_999_999, 5]), schema) == [1, 1, 1]

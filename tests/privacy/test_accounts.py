@@ -31,6 +31,8 @@ from dpcgd.privacy.events import (
     PureEvent,
 )
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, PureFilter
+from dpcgd.privacy.mechanisms import AboveThreshold
+from dpcgd.privacy.noise import SeededNoise
 
 REPLACE_ONE = privacy_accountant.NeighboringRelation.REPLACE_ONE
 
@@ -289,8 +291,11 @@ def test_prices_of_narrow_types_and_tiny_deltas_add_up():
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
 def test_a_copy_is_no_second_budget(copied):
-    with pytest.raises(TypeError, match="each copy would be a budget of its own"):
-        copied(Filter(Budget(1.0, 1e-6)))
+    account, how = Filter(Budget(1.0, 1e-6)), {"sensitivity": 1.0, "epsilon": 0.1}
+    sieve = AboveThreshold(0.0, account=account, noise=SeededNoise(default_rng(0)), **how)
+    for original in (account, sieve):
+        with pytest.raises(TypeError, match="each copy would be a budget of its own"):
+            copied(original)
 
 
 def test_threads_do_not_use_one_budget_twice(monkeypatch):

@@ -85,13 +85,13 @@ def test_a_system_that_reads_records_is_checked_and_runs(tmp_path, system):
     assert once(tmp_path, **how).spent
 
 
-def overtaken_by(another):
+def overtaken_by(another, last=dpcgd.private_graph):
     """A system that lets another run go first, once its own epsilon is reserved."""
 
     def system(data, **settings):
         if isinstance(settings["epsilon"], dpcgd.privacy.account_file.ReservedEpsilon):
             another()
-        return dpcgd.private_graph(data, **settings)
+        return last(data, **settings)
 
     return system
 
@@ -103,9 +103,12 @@ def test_of_two_that_start_together_the_first_to_spend_is_the_only_one(tmp_path)
     assert dpcgd.read_release(tmp_path / "release.json").terms.account_entry == paid.entry
 
 
-def test_a_budget_that_another_run_took_meanwhile_is_not_spent_twice(tmp_path):
-    system = overtaken_by(lambda: dpcgd.open_account(tmp_path / "study.json").reserve(epsilon=0.5))
-    refused("reserve less", once, tmp_path, system=system, kind=dpcgd.BudgetSpent)
+@pytest.mark.parametrize("last", [dpcgd.private_graph, dpcgd.priv_pc, dpcgd.em_pc])
+def test_a_budget_that_another_run_took_meanwhile_is_not_spent_twice(tmp_path, last):
+    def another():
+        dpcgd.open_account(tmp_path / "study.json").reserve(epsilon=0.5)
+
+    refused("reserve less", once, tmp_path, system=overtaken_by(another, last))
     assert [run.system for run in entries(tmp_path)] == [""], "nothing was drawn"
     assert not (tmp_path / "release.json").exists()
 

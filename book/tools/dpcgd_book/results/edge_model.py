@@ -223,10 +223,12 @@ class Runs:
 
     def together(self) -> pd.DataFrame:
         """F1 of these runs and of what practitioners use instead, on the same records."""
-        others, delta = stored.yardsticks(), self.named.delta.iloc[0]
-        table = stored.system_table()
-        table = table[table.system.isin(("BOSS", "GRaSP"))]
-        rows = pd.concat([self.named, others[others.delta == delta], table]).dropna(subset="F1")
+        others, table = stored.yardsticks(), stored.system_table()
+        others = others[
+            others.system.isin(("MST", "AIM")) & (others.delta == self.named.delta.iloc[0])
+        ]
+        table = table[table.system.isin(stored.WITHOUT_PRIVACY)]
+        rows = pd.concat([self.named, others, table]).dropna(subset="F1")
         columns = ["system", "network", "epsilon", "run", "F1"]
         return rows.loc[rows.n == self.n, columns].reset_index(drop=True)
 
