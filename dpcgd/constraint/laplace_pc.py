@@ -191,6 +191,12 @@ def pc(
     Release
         Its guarantee is "none".
 
+    Raises
+    ------
+    ValueError
+        If the data or a setting is unusable. For a test of numbers also if a variable is the same
+        in all records, a number may be missing, or the records are too few for `max_order`.
+
     Notes
     -----
     A variable may be a function of several others, as one variable of `asia` is of two others.

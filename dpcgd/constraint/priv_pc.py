@@ -229,6 +229,8 @@ def priv_pc(data: Counts, *, rate: float = 1.0, **shared: Unpack[TestKeywords]) 
     ------
     ValueError
         If the data, the budget, the noise source or a setting is unusable; nothing has run then.
+    ImportError
+        If `rng` is left out and OpenDP is not installed.
 
     Privacy
     -------

@@ -66,8 +66,9 @@ class Counts(Protocol):
 
     Privacy
     -------
-    Neither the result of a run nor its guarantee depends on where the records are stored, or in how
-    many parts: chapter 20, :prf:ref:`thm-counts-of-parts`.
+    The guarantee does not depend on where the records are stored, or in how many parts; nor does
+    the result, if a system asks the same questions: chapter 20, :prf:ref:`thm-counts-of-parts`.
+    Data without :meth:`Records.clipped_sums` are asked other questions by some systems.
 
     Notes
     -----

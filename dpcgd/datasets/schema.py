@@ -260,7 +260,8 @@ def draft_schema_from_data_not_private(
     Raises
     ------
     ValueError
-        If `frame` is no table, a text has more than twenty values, or a number is constant.
+        If `frame` is no table or has fewer than two columns left, a column of text has more than
+        twenty values, or `bins` is no whole number of 2 or more.
 
     Privacy
     -------

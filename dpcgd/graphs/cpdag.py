@@ -229,7 +229,7 @@ class CPDAG:
     def from_dag(cls, dag: nx.DiGraph) -> "CPDAG":
         """The CPDAG of a DAG: an edge is directed if all Markov-equivalent DAGs agree on it."""
         if not nx.is_directed_acyclic_graph(dag):
-            raise ValueError("the graph has a cycle; only an acyclic one has a completed form")
+            raise ValueError("the graph has a cycle; take one of its arcs out")
         causes = nx.to_numpy_array(dag, weight=None) > 0
         adjacent = causes | causes.T
         into_colliders = causes & _meet(_apart(adjacent), causes)

@@ -87,7 +87,15 @@ class Knowledge:
             raise ValueError("the required arcs form a cycle; take one of them out")
 
     def arrays(self, variables: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """(forbidden, required) as boolean arrays over these variables."""
+        """Forbidden and required arcs as boolean arrays of shape (d, d); a -> b is at [a, b].
+
+        The reverse of a required arc is among the forbidden ones.
+
+        Raises
+        ------
+        ValueError
+            If the knowledge names a variable that is not among these.
+        """
         column = {name: i for i, name in enumerate(variables)}
         for name in chain(*self.forbidden, *self.required, *self.tiers, self.without_causes):
             check_called(name, variables)

@@ -21,7 +21,7 @@ from dpcgd.privacy.sealed_file import check_target, read_sealed
 __all__ = ["check_replaceable", "content_of", "read_receipt", "release_fields"]
 
 START = 4096
-"""As many bytes of a file tell what it is: more than a receipt's first line or a usual header."""
+"""Number of bytes that are read to recognise a file: more than a receipt's first line needs."""
 
 FORM = "dpcgd receipt 3"
 """Format of the receipts that are written and read."""

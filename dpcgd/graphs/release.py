@@ -22,7 +22,7 @@ __all__ = ["Release"]
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """The result of a run. With a proved guarantee, all fields except `seconds` are private.
+    """The result of a run. A proved guarantee covers all fields except `seconds`.
 
     Attributes
     ----------
@@ -116,7 +116,8 @@ class Release:
         ------
         ValueError
             If the run was not private, an account or the receipt of another release is there, or
-            the file cannot be written. No part of a file is left then.
+            the file cannot be written. No part of a file is left then. The receipt of a seeded run
+            is no release: it is replaced without an error.
 
         Privacy
         -------

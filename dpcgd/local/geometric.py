@@ -117,6 +117,11 @@ class UniformGeometric(_OneVariable):
     rate : float
         Log-ratio for each step of the noise.
 
+    Privacy
+    -------
+    No closed form is proved: :attr:`epsilon` and :attr:`d_privacy` are the largest log-ratios over
+    all entries of :attr:`channel`, up to rounding.
+
     Examples
     --------
     >>> round(UniformGeometric.from_p_max(10, 0.5).p_max, 12)
@@ -159,8 +164,8 @@ class Geometric(Mechanism):
 
     Privacy
     -------
-    :attr:`epsilon` is exactly the largest rate(x) times distance over all x and reports. If rates
-    differ, the level of d-privacy, :attr:`d_privacy`, exceeds all of them. Chapter 10,
+    :attr:`epsilon` is exactly the largest rate(x) times distance over all x and reports. The exact
+    level of d-privacy, :attr:`d_privacy`, is at least the largest rate. Chapter 10,
     :prf:ref:`thm-local-geometric`.
 
     Notes

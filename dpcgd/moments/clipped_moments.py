@@ -279,7 +279,8 @@ def measure_moments(
     rho-zCDP for replace-one neighbours: one Gaussian release of all pairs (chapter 11,
     :prf:ref:`thm-pairs`); or of single variables and then of clipped moments, whose vectors and
     bound follow from public facts and the first release (chapter 12,
-    :prf:ref:`thm-clipped-moments`).
+    :prf:ref:`thm-clipped-moments`). With numbers, single variables take several releases (chapter
+    16, :prf:ref:`thm-look-at-numbers`).
     """
     if not clipped:
         marginals = MeasuredMarginals(Tables(data), measure)

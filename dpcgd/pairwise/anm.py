@@ -45,7 +45,7 @@ Direction = tuple[str, str]
 
 @dataclass(frozen=True)
 class PairRelease:
-    """The release of a run on a pair. With a proved guarantee, all except `seconds` is private.
+    """The release of a run on a pair. A proved guarantee covers all except `seconds`.
 
     Attributes
     ----------
@@ -62,7 +62,8 @@ class PairRelease:
     ledger : Ledger
         The mechanisms that ran and their cost; ``ledger.budget`` is the promise.
     guarantee : str
-        "proved" (for the protected records), or "none".
+        "proved" (for the protected records), "claimed, not proved" (with a score or a ridge from
+        outside this package), or "none".
     seconds : float or None
         Wall time; None in a secure run, because it depends on the data and is not protected.
     terms : Terms
@@ -231,7 +232,8 @@ def private_anm(
     half. A replaced record is in one half only, so the noise has the scale of the larger
     sensitivity, not of the sum of both. The halves are drawn without using the data. Chapters 08
     and 09, :prf:ref:`thm-everyone`, with the sensitivity of the score: :prf:ref:`thm-hsic-test`,
-    :prf:ref:`thm-anm-ranks`, or :prf:ref:`thm-iqr-distance` and :prf:ref:`thm-tested-release`.
+    and for everyone also :prf:ref:`thm-hsic-training` and :prf:ref:`thm-markov-change`;
+    :prf:ref:`thm-anm-ranks`; or :prf:ref:`thm-iqr-distance` and :prf:ref:`thm-tested-release`.
 
     Examples
     --------

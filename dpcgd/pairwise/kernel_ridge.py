@@ -76,7 +76,7 @@ class Ridge:
     def __post_init__(self):
         as_doubles(self, ["penalty", "width"])
         if not LEAST_PENALTY <= self.penalty <= 1:
-            raise ValueError(f"penalty must be at {LEAST_PENALTY:g} or more and at most 1")
+            raise ValueError(f"penalty must be from {LEAST_PENALTY:g} to 1, not {self.penalty!r}")
         if not 0 < self.width < math.inf:
             raise ValueError(f"width must be positive and finite, not {self.width!r}")
 

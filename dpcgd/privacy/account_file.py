@@ -391,7 +391,7 @@ def _without(label: str | None, runs: Mapping[str, Reservation]) -> list[Reserva
     """Refuse if one of the runs has this label."""
     for run in runs.values():
         if run.label == label:
-            cure = "if its receipt is elsewhere, put it there, else give out another name"
+            cure = "move its receipt there if it is elsewhere; else choose another path for out"
             raise ValueError(f"paid for {label} already ({run.state}); {cure}")
     return list(runs.values())
 

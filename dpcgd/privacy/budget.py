@@ -70,7 +70,7 @@ class Budget:
     Raises
     ------
     ValueError
-        Otherwise.
+        If a number is out of these ranges, or `rows_per_person` is no whole number.
 
     Privacy
     -------

@@ -155,7 +155,7 @@ def gaussian_for_rho(
 def exponential(
     scores: Query, *, sensitivity: float, epsilon: float, account: Account, noise: Noise
 ) -> int:
-    """Choose an index whose score is high: probability proportional to e^(epsilon score / 2 D).
+    """Choose an index whose score is high: probability proportional to e^(epsilon score / (2 D)).
 
     Parameters
     ----------
@@ -226,8 +226,10 @@ def propose_test_release(
         more than `proposed`; 0 if the first one could.
     proposed : float
         Public.
-    epsilon, delta : float
-        The cost of the test and of the release, each; delta is the probability of a wrong release.
+    epsilon : float
+        The test costs this epsilon, and the release costs it once more.
+    delta : float
+        The probability of a wrong release, at most 1/2; it is paid once.
     account : Filter
         A filter with a reserved part of delta.
     noise
@@ -246,8 +248,8 @@ def propose_test_release(
 
     Privacy
     -------
-    (2 epsilon, delta); in concentrated terms epsilon^2, except with probability delta (Dwork and
-    Lei 2009). Chapter 02, :prf:ref:`thm-tested-release`.
+    For a delta of at most 1/2: (2 epsilon, delta); in zCDP epsilon^2, except with probability delta
+    (Dwork and Lei 2009). Chapter 02, :prf:ref:`thm-tested-release`.
     """
     if not delta > 0:
         cure = "take fewer rows a person, a smaller epsilon or a score without a test"

@@ -75,7 +75,7 @@ def gaussian_scale(sensitivity: float, event: GaussianEvent) -> float:
 def _checked_scale(scale, sensitivity, event) -> float:
     if not 0 <= scale <= WIDEST or scale == 0 < sensitivity:
         given = f"{event!r} and sensitivity {sensitivity!r}"
-        raise ValueError(f"{given} give no scale of noise; take less of it or a larger budget")
+        raise ValueError(f"{given} give no scale of noise; take a less extreme budget")
     return scale
 
 

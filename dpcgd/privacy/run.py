@@ -170,7 +170,7 @@ MOST_TESTS = 1e50
 """The most tests that a budget may be split over; with more, each test would get almost nothing."""
 
 NUMBERS = {
-    "alpha": (LEAST, BELOW_ONE, "a level above 0 and below 1"),
+    "alpha": (LEAST, BELOW_ONE, "a significance level above 0 and below 1"),
     "bins": (2, 1024, "a whole number, at least 2 and at most 1024"),
     "clip": (1e-100, 1e100, "above 0, from 1e-100 to 1e100"),
     "l1": (0, MOST, "finite and not negative"),

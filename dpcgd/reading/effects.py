@@ -97,7 +97,7 @@ class Effects(tuple[Effect, ...]):
     """A tuple of effects, which can be shown as a table."""
 
     def frame(self) -> pd.DataFrame:
-        """A row for each effect, with the attributes of :class:`Effect` as columns."""
+        """A row for each effect, with the attributes of :class:`Effect` but `adjustments`."""
         return pd.DataFrame([*self], columns=[*Effect.__annotations__]).drop(columns="adjustments")
 
 

@@ -54,8 +54,6 @@ class GraphPosterior:
     table : NoisyTable
     forbidden, required : boolean array of shape (d, d), optional
         Arcs that no graph has, and arcs that every graph has.
-    prior : float
-        Records that the prior of a graph's probabilities is worth.
 
     Privacy
     -------

@@ -243,7 +243,8 @@ def read_moments(
     Parameters
     ----------
     marginals : Marginals
-        A whole table is read by weighing graphs; others by the edge model.
+        A whole table is read by weighing graphs and, for "edges", by the edge model too; other
+        moments are read by the edge model alone.
     names : sequence of str
         Names of the variables.
     knowledge, precision, reading

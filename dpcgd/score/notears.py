@@ -309,7 +309,8 @@ def gram_notears(
     secure : bool
         Refuse a seed.
     l1 : float
-        Penalty of a weight; at least the deviation of the noise in the weight's correlation.
+        Penalty of a weight. It is raised to the deviation of the noise in the weight's correlation
+        where it is smaller.
     threshold, standardized
         As for :func:`notears`.
     row_norm : float, optional

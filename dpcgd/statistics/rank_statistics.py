@@ -205,5 +205,5 @@ class SpearmanP(UpperTail):
 
 
 TABLE_L1, TABLE_L2 = 2.0, math.sqrt(2)
-"""L2 sensitivity of a table of counts of any size: replacing a record moves it from one cell to
-another. Chapter 03, :prf:ref:`thm-table-gram`."""
+"""Replace-one L1 and L2 sensitivities of a table of counts of any size: the record leaves one cell
+and enters another. Chapter 03, :prf:ref:`thm-table-gram`."""

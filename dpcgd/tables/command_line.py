@@ -44,8 +44,8 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "account": (click.Path(), "File of the account that pays; it is made if it is not there."),
     "aim": (click.Choice(["edges", "effects"]), "What the release is for."),
     "allow_delta": (bool, "Let delta be 1/n or more."),
-    "between": ((str, str), "Two variables.  [any two]"),
-    "budget": (float, "Epsilon of the whole account, if it has to be made.  [epsilon]"),
+    "between": ((str, str), "Two variables.  [any two; effects: each edge]"),
+    "budget": (float, "Epsilon of the whole account; must be that of an old one.  [epsilon]"),
     "columns": (click.Choice(["schema"]), "Leave out every column that the schema does not name."),
     "correlation": (float, "Say which epsilon finds a correlation of this size."),
     "decimal": (str, "Decimal mark of numbers in a CSV file.  [.]"),
@@ -135,7 +135,8 @@ def main() -> None:
     dpcgd check release.json study.json              receipt and account agree
 
     Refused data or a wrong option gives one line on stderr and exit code 2. Then nothing is spent
-    and nothing is written. Messages about data name records: they are for the holder of the table.
+    and nothing is written. If memory runs out during a run, the code is 2 too, but the run may be
+    spent: see dpcgd check. Messages about data name records: they are for the holder of the table.
 
     Completion of commands and options: eval "$(_DPCGD_COMPLETE=bash_source dpcgd)", or zsh_source;
     for fish, _DPCGD_COMPLETE=fish_source dpcgd | source.

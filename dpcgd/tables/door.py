@@ -185,8 +185,9 @@ def release_once(
 
     Raises
     ------
-    ValueError, BudgetSpent, ImportError
-        If anything can be refused; then nothing is spent and nothing is written. Also if the
+    ValueError, BudgetSpent, ImportError, TypeError
+        If anything can be refused before the run; then nothing is spent and nothing is written. An
+        error during the run, such as lack of memory, comes after the entry is made. Also if the
         receipt is of another schema, system, epsilon, delta, rows per person, knowledge, precision
         or aim.
 
@@ -341,17 +342,17 @@ def check_files(paths: Iterable[str | os.PathLike]) -> list[str]:
         if FORM.encode() in path.read_bytes():
             accounts.append(open_account(path))
             continue
-        checked = check_receipt(path)
+        agreed = check_receipt(path)
         receipts[read_release(path).terms.account_entry] = path
-        lines += [
-            f"{path}: all parts agree; its ledger comes to epsilon = {checked.epsilon:.6g}",
-            f"  recomputed by dp-accounting: {', '.join(checked.recomputed) or 'nothing'}",
-            f"  taken from this package: {', '.join(checked.ours) or 'nothing'}",
-        ]
+        lines.append(f"{path}: all parts agree; its ledger comes to epsilon = {agreed.epsilon:.6g}")
+        lines.append(f"  recomputed by dp-accounting: {', '.join(agreed.recomputed) or 'nothing'}")
+        lines.append(f"  taken from this package: {', '.join(agreed.ours) or 'nothing'}")
     for account in accounts:
         lines.append(f"{account.path}: {str(account).splitlines()[0]}")
         lines += (f"  {run.label}: {_became(run, account, receipts)}" for run in account.runs)
-    return lines
+    paid = {run.entry for account in accounts for run in account.runs}
+    strays = [path for entry, path in receipts.items() if accounts and entry not in paid]
+    return lines + [f"{path}: no account that is named here paid for it" for path in strays]
 
 
 def _became(run: Reservation, account: AccountFile, receipts: dict[str, Path]) -> str:

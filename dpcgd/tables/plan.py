@@ -55,7 +55,7 @@ STEP = 100
 NO_NOISE = 1e9
 """An epsilon so large that only settings are refused."""
 
-FOR_AN_EDGE = "an edge takes half as much again, more with many levels or variables: rehearse it"
+FOR_AN_EDGE = "an edge needs 1.5 times as much, more with many levels or variables: rehearse it"
 """A result of simulations for systems that draw edges by a model (tests/tables/test_plan.py)."""
 
 MORE_RECORDS = 1000
@@ -225,7 +225,7 @@ class Plan:
         ----------
         rng : numpy.random.Generator
         settings
-            ``runs`` and ``public``.
+            ``runs`` and ``public``; also ``allow_delta=True`` if the plan was made with it.
         """
         rules = self.rules._asdict() if self.system is testing.table_pc else {}
         settings |= rules | vars(self.budget)
@@ -409,7 +409,7 @@ def plan(
       found by a test with probability 0.8:
         in a pair, correlations of 0.015 to 0.018 (1.5 to 1.8 points)
         given one more, correlations of 0.015 to 0.018 (1.5 to 1.8 points)
-      an edge takes half as much again, more with many levels or variables: rehearse it
+      an edge needs 1.5 times as much, more with many levels or variables: rehearse it
     >>> planned.testable("smoke", "cough", ["age"])
     True
     """
@@ -541,7 +541,7 @@ def epsilon_for(
         Two variables; by default the dependence has to be found between any two.
     settings
         ``alpha``, ``max_order``, ``power``, ``shares``, ``least_effect``, ``least_share``,
-        ``rows_per_person`` and ``system`` of :func:`plan`.
+        ``rows_per_person``, ``allow_delta`` and ``system`` of :func:`plan`.
 
     Returns
     -------
@@ -569,7 +569,7 @@ def epsilon_for(
     kind = "correlation" if points is None else "points"
     size, most = (correlation, 1) if points is None else (points, 100)
     if size is None or (correlation is not None and points is not None):
-        raise ValueError("say how large a dependence is to be seen: as correlation or as points")
+        raise ValueError("give the size to be found, as correlation=0.1 or as points=10")
     _check_between(kind, size, 0, most)
     planned_with = partial(plan, levels=levels, n=n, delta=delta, **settings)
     exact = planned_with(epsilon=NO_NOISE)  # refuses invalid settings

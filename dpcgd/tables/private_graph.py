@@ -63,17 +63,21 @@ def private_graph(
     ValueError
         If the budget, the noise source, the knowledge, the precision or the aim is unusable;
         nothing has run then.
+    ImportError
+        If `rng` is left out and OpenDP is not installed.
 
     Warns
     -----
     UserWarning
-        If the edge model was not trained on tables like this one, by its public facts.
+        If moments are released, and the edge model was not trained on tables like this one, by its
+        public facts. For a whole table only ``graph.certainty.caution`` says so.
 
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours, as is either system: which
     one runs depends on the number of variables and on their public levels. Chapter 15,
-    :prf:ref:`thm-whole-table`, and chapter 12, :prf:ref:`thm-learned-pc`.
+    :prf:ref:`thm-whole-table`, chapter 12, :prf:ref:`thm-learned-pc`, and chapter 18,
+    :prf:ref:`thm-joined-levels`, where levels are joined. A whole table costs no delta.
 
     Examples
     --------
@@ -168,8 +172,9 @@ def dag_posterior(
 
     Random walks look for graphs that are likely, given the noisy table. The probability of an edge
     follows from the share of likely graphs that join its pair, and from the edge model of
-    :func:`graph_from_moments` on the same table. That of an arrow is the mean of the share of these
-    graphs that have it and of what :func:`graph_from_moments` would say.
+    :func:`graph_from_moments` on the same table. That of an arrow is the probability of
+    its edge, times the mean of two probabilities of the arrow given the edge: by these graphs, and
+    by the method of :func:`graph_from_moments`.
 
     Parameters
     ----------
@@ -240,7 +245,8 @@ def graph_from_moments(
     clipped, after a measurement of single variables that decides the weight of each level. A
     category of many levels has as many entries as the budget allows, at least one. With few
     variables, or if the noise is small beside the sampling error, the pairs are released without
-    clipping.
+    clipping. They are clipped all the same if a variable is a number, or if the levels have more
+    contrasts than the budget allows.
 
     Parameters
     ----------

@@ -62,5 +62,5 @@ test_what_cannot_be_tested_is_refused_in_one_line = refusals(
     (lambda: pc(linear(0, n=4), statistic=FisherZ(0.9)), FEW),
     (lambda: priv_pc(CANCER, epsilon=1.0, statistic=FisherZ()), "take one such as KendallZ"),
     (lambda: priv_pc(linear(0), epsilon=1.0, statistic=FisherZ()), "data.binned(5)"),
-    (lambda: FisherZ(0), "a level above 0 and below 1"),
+    (lambda: FisherZ(0), "a significance level above 0 and below 1"),
 )

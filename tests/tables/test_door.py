@@ -123,6 +123,10 @@ def test_several_releases_share_an_account(tmp_path):
         once(tmp_path, epsilon=0.1, out=tmp_path / "3.json")
     lines = door.check_files([tmp_path / "study.json", tmp_path / "1.json"])
     assert sum("its receipt is" in line for line in lines) == 3
+    assert not any("paid for it" in line for line in lines)
+    dpcgd.open_account(tmp_path / "other.json", epsilon=1.0, delta=1e-6)
+    *_, last = door.check_files([tmp_path / "other.json", tmp_path / "1.json"])
+    assert last.endswith("1.json: no account that is named here paid for it")
 
 
 def test_a_reservation_that_nobody_used_is_called_one(tmp_path):

@@ -34,6 +34,10 @@ LIME, MAGENTA = "#7DB300", "#E7298A"
 """Five more colours, for systems beyond Okabe and Ito's eight."""
 
 
+CRIMSON, SALMON, COBALT, TEAL = "#B2182B", "#EF8A62", "#4169E1", "#1B9E9E"
+"""Of channels: randomised response is warm, geometric noise is cold."""
+
+
 SERIES = tuple(zip((BLUE, VERMILLION, GREEN, PURPLE), ("-", "--", "-.", ":"), "osD^", strict=True))
 """Colour, line style and marker of the first, second, ... series of a figure."""
 
@@ -58,15 +62,15 @@ LOOKS: dict[str, Look] = {
     "SVT-PC": (OLIVE, (0, (1, 1)), "X"),
     "Laplace-PC": (INDIGO, (0, (6, 2)), "<"),
     **dict.fromkeys(("MST", "MST+PC", "synthetic records"), (LIME, (0, (3, 3)), "*")),
-    "k-RR c-wise": (VERMILLION, "--", "^"),
-    "k-RR combined": (ORANGE, ":", "s"),
-    "Geo c-wise": (BLUE, "-", "D"),
-    "Geo combined": (GREEN, "-.", "o"),
+    "k-RR c-wise": (CRIMSON, "--", "^"),
+    "k-RR combined": (SALMON, ":", "s"),
+    "Geo c-wise": (COBALT, "-", "D"),
+    "Geo combined": (TEAL, "-.", "o"),
 }
 """Colour, line style and marker of each system and channel, the same in every figure.
 
-No two systems share a colour, a line style or a marker. The four channels share none among
-themselves, and never stand in one figure with a system.
+No two share a colour. No two systems share a line style or a marker; nor do the four channels,
+which never stand in one figure with a system.
 """
 
 
