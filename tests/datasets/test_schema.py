@@ -145,7 +145,7 @@ BAD_AGES = {
 for edge in (INF, NAN, 10**400, True, None):
     BAD_AGES[f"an edge must be a finite number, not {str(edge)[:5]}"] = [{"edges": [15, edge, 50]}]
 PAIR = "a range is two finite numbers, the lower one first, not .*; give"
-PAIRS = [0], [0, 1, 2], [1, 0], [0, INF], [0, "1"], [True, 2]
+PAIRS = [0], [0, 1, 2], [1, 0], [0, INF], [0, 10**400], [0, "1"], [True, 2]
 BAD_ENTRIES = {
     PAIR: [{"range": ends} for ends in PAIRS],
     "'b': give its range as a list, not": [{"range": ends} for ends in (80, "0 to 80", {0, 80})],

@@ -252,6 +252,10 @@ def weighed(*certainty, **how):
     return CPDAG(PLAIN.variables, PLAIN.arcs, sure(*certainty, **how))
 
 
+def test_a_pair_that_knowledge_forbids_says_nothing_about_noise():
+    assert sure({"ab": 0.0, "bc": 1.0}, {}).verdict([]) == ""
+
+
 def test_probabilities_change_no_score_and_add_up_to_what_is_expected_right():
     assert (weighed(), weighed().shd(PLAIN)) == (PLAIN, 0)
     assert weighed().expected_right_edges == pytest.approx(0.97 + 0.625)

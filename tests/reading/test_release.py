@@ -74,6 +74,7 @@ READERS = [read, climb, dpcgd.effects, lambda r: fit_network(r, rng=default_rng(
 def test_answers_to_tests_hold_no_moments(reading):
     asked = dpcgd.priv_pc(load("cancer", rng=default_rng(0)), epsilon=1.0, rng=default_rng(1))
     refused("holds a graph and no moments, for priv_pc measured none", reading, asked)
+    refused("release must be a release; read_release", reading, "release.json")
 
 
 @pytest.mark.filterwarnings("ignore:the edge model was trained")

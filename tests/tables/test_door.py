@@ -71,6 +71,9 @@ def test_a_receipt_of_other_settings_is_refused_and_none_is_overwritten(tmp_path
     for name, other in OTHER.items():
         asked = {"system": dpcgd.graph_from_moments, name: other}
         refused(f"another {name}; give", once, tmp_path, **asked)
+    ordered = SCHEMA | {"cough": {"levels": SCHEMA["cough"], "ordered": True}}
+    paths = {"account": tmp_path / "study.json", "out": kept.path}
+    refused("another schema; give", dpcgd.release_once, DATA, ordered, epsilon=1.0, **paths)
     terms, paid = replace(kept.release.terms, noise="secure"), tmp_path / "paid.json"
     replace(kept.release, terms=terms).save(paid)
     refused("another path", kept.release.save, paid)
@@ -217,6 +220,7 @@ def test_the_rows_of_a_person_are_counted_in_either_form(tmp_path, ending):
     frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
     assert door.read_table(path, SCHEMA, ids="who", rows_per_person=2).n == N
     refused("more rows than rows_per_person", door.read_table, path, SCHEMA, ids="who")
+    refused("'' is no column", door.read_table, path, SCHEMA, ids="")
     assert door.read_table(path, SCHEMA, ignore=["who"]).n == N
 
 
