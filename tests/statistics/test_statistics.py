@@ -391,7 +391,7 @@ def test_critical_values_and_levels_are_numbers(bad):
         refused("critical must be a finite number", kind, critical=bad)
     for kind in (KendallP, GTest, ChiSquared):
         for alpha in (bad, 0.0, 1.0):
-            refused("alpha must be a level", kind, alpha=alpha)
+            refused("alpha must be a significance level", kind, alpha=alpha)
 
 
 @pytest.mark.slow
