@@ -51,8 +51,7 @@ def _ledger(system, probe: Probe, seed) -> dict[str, str]:
     budget = release.ledger.budget
     if budget is None or budget.epsilon > EPSILON or budget.delta > DELTA:
         raise ValueError(f"{system.name}: its filter promises {budget}, not {EPSILON:g}, {DELTA:g}")
-    spent = check_ledger(release.ledger)
-    return {"ledger by dp-accounting": f"{spent.epsilon:.3f} of {EPSILON:g}"}
+    return {"ledger by dp-accounting": f"{check_ledger(release.ledger).epsilon:.3f} of {EPSILON:g}"}
 
 
 def _replays(system, probe: Probe, seed) -> dict[str, str]:

@@ -61,8 +61,7 @@ def records(network: str, n: int, run: int) -> Dataset:
     if network in networks.FAMILIES:
         rng = rng_of(network, run)
         d = int(rng.integers(FEWEST, MOST + 1))
-        drawn = networks.random_mixed_network(network, d, rng)
-        return drawn.sample(n, rng=rng_of(network, n, run))
+        return networks.random_mixed_network(network, d, rng).sample(n, rng=rng_of(network, n, run))
     name, comma, scale = network.partition(",")
     model, end = networks.gaussian_network(name), RANGES[comma + scale]
     return model.sample(n, rng=rng_of(name, run), exponentials_to=end)

@@ -98,8 +98,7 @@ def curate_f1(data: Dataset, rng: np.random.Generator, kind: type) -> float:
         return kind(Tables(data), statistic, math.nan, 1.0, account, opened.noise, plan=plan)
 
     by, budget = ("foreseeing", "thm-curate-filter"), {"epsilon": EPSILON, "delta": DELTA}
-    release = private_search(data, by, oracle, rng=rng, **budget)
-    return release.graph.skeleton_f1(data.truth)
+    return private_search(data, by, oracle, rng=rng, **budget).graph.skeleton_f1(data.truth)
 
 
 def sub_sampling(n: int = 100_000, tau: float = 0.02) -> dict:

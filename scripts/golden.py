@@ -62,8 +62,7 @@ def refresh(chapter: str, results: dict) -> list[str]:
     """Write the golden file, keeping tolerances; return what is off."""
     old = of(chapter)
     kept = {name: old.get(name, NEW) | {"value": value} for name, value in results.items()}
-    file = GOLDEN / f"{chapter}.json"
-    file.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+    (GOLDEN / f"{chapter}.json").write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
     return off(old, results)
 
 

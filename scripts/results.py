@@ -47,8 +47,7 @@ def take(made, kept) -> None:
         lines = moved(cells(kept, file.stem), cells(made, file.stem)) if known else ["    new"]
         print(f"  {made.name}, {file.stem}: {'' if lines else 'nothing moved'}", *lines, sep="\n")
     about = made_of(kept) | made_of(made)
-    ignore = shutil.ignore_patterns("made.json")
-    shutil.copytree(made, kept, dirs_exist_ok=True, ignore=ignore)
+    shutil.copytree(made, kept, dirs_exist_ok=True, ignore=shutil.ignore_patterns("made.json"))
     (kept / "made.json").write_text(json.dumps(about, indent=1, sort_keys=True) + "\n")
 
 

@@ -30,8 +30,7 @@ PACKAGE = TESTS.parent / "dpcgd"
 @cache
 def names_in(file: Path) -> frozenset[str]:
     """The names that a file defines at its top."""
-    nodes = ast.parse(file.read_text()).body
-    return frozenset(name for node in nodes for name in names_of(node))
+    return frozenset(name for node in ast.parse(file.read_text()).body for name in names_of(node))
 
 
 def names_of(node: ast.AST) -> list[str]:

@@ -517,8 +517,7 @@ def attacked(name: str, pairs: int, strangers: int, seed: int = 0) -> Found:
 def main(systems: str, *numbers: str) -> None:
     """What replays of some systems have shown, a line each."""
     for system in systems.split(","):
-        found = attacked(system, *map(int, numbers))
-        print(json.dumps(dataclasses.asdict(found)), flush=True)
+        print(json.dumps(dataclasses.asdict(attacked(system, *map(int, numbers)))), flush=True)
 
 
 if __name__ == "__main__":

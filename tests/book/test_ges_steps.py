@@ -41,8 +41,7 @@ def by_cliques(x, y, graph, score):
             if all(graph[a, b] or graph[b, a] for a, b in itertools.combinations(all_of, 2)):
                 before = {v for v in range(len(graph)) if graph[v, y] and not graph[y, v]}
                 parents = frozenset({*before, *all_of})
-                gain = score(y, parents | {x}) - score(y, parents)
-                yield gain, None, x, y, of
+                yield score(y, parents | {x}) - score(y, parents), None, x, y, of
 
 
 def added(x, y, of, graph):

@@ -124,8 +124,7 @@ def test_a_system_that_looks_past_its_mechanisms_is_refused():
         return dpcgd.laplace_pc(data, **private, max_order=int(data.codes[:, 0].sum() % 2))
 
     def pays_for_show(data, *, rng, **private):
-        release = dpcgd.laplace_pc(data, rng=rng, **private)
-        return replace(release, graph=pc(data).graph)
+        return replace(dpcgd.laplace_pc(data, rng=rng, **private), graph=pc(data).graph)
 
     for looking in (peeks, pays_for_show):
         refused("mechanisms only", check_entry, System("x", "y", "proved", looking), trials=20)

@@ -331,8 +331,7 @@ def test_a_share_for_rounding_adds_nothing(share):
 
 @pytest.mark.parametrize("bad", [-1e-9, 1e-6, 2e-6, math.nan, math.inf])
 def test_reserved_is_a_part_of_delta(bad):
-    cure = "reserved must be at least 0 and below delta"
-    refused(cure, Filter, Budget(1.0, 1e-6), reserved=bad)
+    refused("reserved must be at least 0 and below delta", Filter, Budget(1.0, 1e-6), reserved=bad)
 
 
 OTHER = Neighbours.ADD_OR_REMOVE_ONE

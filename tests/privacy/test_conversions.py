@@ -125,8 +125,7 @@ def test_amplification_is_its_formula_at_any_epsilon(epsilon, rate):
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 5.0])
 def test_advanced_composition_is_its_formula(epsilon, delta):
     exact = mp.sqrt(2 * 50 * mp.log(1 / mpf(delta))) * epsilon + 50 * epsilon * mp.expm1(epsilon)
-    reading = advanced_composition(epsilon, 50, delta)
-    assert reading == pytest.approx(float(exact), rel=1e-9)
+    assert advanced_composition(epsilon, 50, delta) == pytest.approx(float(exact), rel=1e-9)
 
 
 # --- any numbers at all

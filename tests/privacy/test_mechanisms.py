@@ -364,9 +364,8 @@ def test_gaussian_noise_on_an_array_is_drawn_anew_for_each_entry(noise):
     start = np.arange(6.0).reshape(2, 3)
     noisy = np.stack([gaussian_of(noise, 2.0)(start) for _ in range(3_000)])
     assert noisy.shape == (3_000, 2, 3)
-    left = (noisy - start).reshape(3_000, 6) / 2
     # 21 entries of a covariance, each with a deviation below sqrt(2 / 3000) = 0.026
-    assert np.abs(np.cov(left.T) - np.eye(6)).max() < 7 * 0.026
+    assert np.abs(np.cov(((noisy - start).reshape(3_000, 6) / 2).T) - np.eye(6)).max() < 7 * 0.026
 
 
 # --- the secure source
@@ -482,8 +481,7 @@ def test_extreme_scales_are_drawn(sensitivity):
 
 
 def test_a_scale_too_small_for_doubles_is_refused():
-    tiny = 1e-320, PureEvent("Laplace", 1e10)
-    refused("give no scale of noise", SecureNoise().laplace, *tiny)
+    refused("give no scale of noise", SecureNoise().laplace, 1e-320, PureEvent("Laplace", 1e10))
 
 
 @pytest.mark.slow

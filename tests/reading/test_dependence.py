@@ -134,8 +134,7 @@ def test_nothing_looks_like_an_interaction_no_more_often_than_bayes_allows():
         even = np.einsum("a,b,c->abc", *shares)
         for _ in range(100):
             counts = rng.multinomial(2000, even.ravel()).reshape(levels)
-            noisy = counts + rng.laplace(0, scale, levels)
-            shown = interplay(NoisyTable(2000, noisy, scale))
+            shown = interplay(NoisyTable(2000, counts + rng.laplace(0, scale, levels), scale))
             assert np.array_equal(shown, shown.T)
             tables, above = tables + 1, above + (shown.max() > np.log(20))
     # one in twenty at most for each table: 90 of 900 have a chance below 1e-8
@@ -144,8 +143,7 @@ def test_nothing_looks_like_an_interaction_no_more_often_than_bayes_allows():
 
 def test_an_interaction_is_not_seen_under_much_noise_or_without_a_third_variable():
     counts = 100.0 + 300 * (np.indices((2, 2, 2)).sum(axis=0) % 2)
-    shown = interplay(NoisyTable(1600, counts, 1e6))
-    assert shown[np.triu_indices(3, 1)].max() < 1e-3
+    assert interplay(NoisyTable(1600, counts, 1e6))[np.triu_indices(3, 1)].max() < 1e-3
     assert interplay(NoisyTable(1600, counts, 1.0))[0, 1] > 100
     assert interplay(NoisyTable(800, counts[0], 1.0))[0, 1] == -np.inf
 

@@ -32,10 +32,10 @@ FRAME = pd.DataFrame({name: np.array(SCHEMA[name])[CODES[:, k]] for k, name in e
 PAID = r"paid for release\.json already"
 
 
-def once(folder, data=DATA, **more):
+def once(folder, data=DATA, schema=SCHEMA, **more):
     paths = {"account": folder / "study.json", "out": folder / "release.json"}
     asked = {"epsilon": 1.0, "rng": default_rng(1), **paths, **more}
-    return dpcgd.release_once(data, SCHEMA, **asked)
+    return dpcgd.release_once(data, schema, **asked)
 
 
 def entries(folder):
@@ -72,8 +72,7 @@ def test_a_receipt_of_other_settings_is_refused_and_none_is_overwritten(tmp_path
         asked = {"system": dpcgd.graph_from_moments, name: other}
         refused(f"another {name}; give", once, tmp_path, **asked)
     ordered = SCHEMA | {"cough": {"levels": SCHEMA["cough"], "ordered": True}}
-    paths = {"account": tmp_path / "study.json", "out": kept.path}
-    refused("another schema; give", dpcgd.release_once, DATA, ordered, epsilon=1.0, **paths)
+    refused("another schema; give", once, tmp_path, schema=ordered, system=dpcgd.graph_from_moments)
     terms, paid = replace(kept.release.terms, noise="secure"), tmp_path / "paid.json"
     replace(kept.release, terms=terms).save(paid)
     refused("another path", kept.release.save, paid)
