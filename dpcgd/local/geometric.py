@@ -119,8 +119,8 @@ class UniformGeometric(_OneVariable):
 
     Privacy
     -------
-    No closed form is proved: :attr:`epsilon` and :attr:`d_privacy` are the largest log-ratios over
-    all entries of :attr:`channel`, up to rounding.
+    No closed form is proved: ``epsilon`` and ``d_privacy`` are the largest log-ratios over
+    all entries of ``channel``, up to rounding.
 
     Examples
     --------
