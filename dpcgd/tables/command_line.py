@@ -45,7 +45,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "aim": (click.Choice(["edges", "effects"]), "What the release is for."),
     "allow_delta": (bool, "Let delta be 1/n or more."),
     "between": ((str, str), "Two variables.  [any two; effects: each edge]"),
-    "budget": (float, "Epsilon of the whole account; must be that of an old one.  [epsilon]"),
+    "budget": (float, "Epsilon of the whole account; an existing one has to agree.  [epsilon]"),
     "columns": (click.Choice(["schema"]), "Leave out every column that the schema does not name."),
     "correlation": (float, "Say which epsilon finds a correlation of this size."),
     "decimal": (str, "Decimal mark of numbers in a CSV file.  [.]"),
