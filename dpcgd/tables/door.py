@@ -26,7 +26,7 @@ from dpcgd.graphs.release import Release
 from dpcgd.graphs.report import form_of
 from dpcgd.privacy.account_file import FORM, AccountFile, Reservation, open_account
 from dpcgd.privacy.budget import delta_for
-from dpcgd.privacy.run import check_data, domain_of
+from dpcgd.privacy.run import check_data
 from dpcgd.privacy.sealed_file import check_room, check_target, sealed
 from dpcgd.reading.effects import effects
 from dpcgd.reading.release import MarginalRelease, read_release
@@ -260,7 +260,7 @@ def _earlier(out: Path, schema: Schema, system: Callable, **asked: Any) -> Relea
 def _spend(data, schema, account: Path, out: Path, budget, system, settings) -> Kept:
     """Refuse what can be refused, then run the system and write the receipt."""
     check_data(data, numbers=True)
-    if domain_of(data.levels) != domain_of(schema.levels):
+    if data.rules != schema.to_dict():
         raise ValueError("the table was read with another schema; give that one here too")
     check_run(system, schema, data.n, **settings)
     check_room(out)

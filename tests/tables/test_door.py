@@ -73,6 +73,7 @@ def test_a_receipt_of_other_settings_is_refused_and_none_is_overwritten(tmp_path
         refused(f"another {name}; give", once, tmp_path, **asked)
     ordered = SCHEMA | {"cough": {"levels": SCHEMA["cough"], "ordered": True}}
     refused("another schema; give", once, tmp_path, schema=ordered, system=dpcgd.graph_from_moments)
+    refused("read with another schema", once, tmp_path, schema=ordered, out=tmp_path / "b.json")
     terms, paid = replace(kept.release.terms, noise="secure"), tmp_path / "paid.json"
     replace(kept.release, terms=terms).save(paid)
     refused("another path", kept.release.save, paid)
