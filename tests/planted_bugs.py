@@ -187,8 +187,9 @@ place = Place("pairwise:_histogram", "histogram_anm")
 spread = "{v: (c.min() - 1e-9, c.max()) for v, c in zip(pair.variables, pair.scaled.T)}"
 wrong = f"Dataset.of_numbers(pair.scaled, {spread}).binned(A)"
 place.edit("bins by the spread of the data", "pair.binned(A)", wrong)
-place = Place("pairwise:histogram_anm", "histogram_anm")
+place = Place("pairwise:noisy_histogram", "histogram_anm")
 place.edit("a histogram's noise for one cell", "gaussian(sensitivity=_)", "1.0")
+place = Place("pairwise:histogram_anm", "histogram_anm")
 wrong = "np.where(_histogram(pair, len(A)) > B, np.abs(A) + 1, 0.0)"
 place.edit("cells kept by their exact counts", "np.where(A > B, ...)", wrong)
 place = Place("pairwise:private_anm", "private_anm")

@@ -4,15 +4,11 @@ Of an additive noise model: chapters 08 and 09. Of regression errors: the same r
 score of chapter 24, which takes no square time and needs no controls.
 """
 
-import math
-
 import numpy as np
 from dpcgd_book.systems.direction_scores import reci
 
 from benchmarks.pair_cases import PairSystem
-from dpcgd.pairwise.anm import PairRelease, histogram_anm
-from dpcgd.privacy.budget import ROOM
-from dpcgd.privacy.mechanisms import gaussian
+from dpcgd.pairwise.anm import PairRelease, histogram_anm, noisy_histogram
 from dpcgd.privacy.run import open_run
 
 DRAWN = 10_000
@@ -23,19 +19,10 @@ def histogram_reci(pair, *, epsilon, delta, rng):
     by = "histogram_reci", "thm-gaussian"
     promise = {"epsilon": epsilon, "delta": delta, "rng": rng}
     run = open_run(pair, numbers=True, records=True, by=by, **promise)
-    multiplier = 1 / math.sqrt(2 * run.account.rho * (1 - ROOM))
-    deviation = math.sqrt(2) * multiplier
-    bins = int(np.clip(math.sqrt(pair.n / (2 * deviation)), 4, 32))
-    counts = gaussian(
-        lambda: np.histogram2d(*pair.binned(bins).codes.T, bins=np.arange(bins + 1))[0],
-        sensitivity=math.sqrt(2),
-        noise_multiplier=multiplier,
-        account=run.account,
-        noise=run.noise,
-    )
+    counts, deviation = noisy_histogram(pair, run)
     kept = np.where(counts > 2 * deviation, counts, 0.0).ravel()
     ways = pair.variables, pair.variables[::-1]
-    score = _reci_of(kept, bins, rng)
+    score = _reci_of(kept, len(counts), rng)
     answer = {"direction": None, "scores": dict.fromkeys(ways)}
     if score:
         answer = {"direction": ways[score < 0], "scores": {ways[0]: -score, ways[1]: score}}

@@ -26,21 +26,9 @@ from dpcgd.moments.interactions import (
 from dpcgd.moments.scores import Singles, measure_singles, share_of_look
 from dpcgd.privacy.conversions import multiplier_of_rho
 
-__all__ = [
-    "Aim",
-    "Blocks",
-    "ClippedMoments",
-    "blocks_of",
-    "clipped_sensitivity",
-    "clips",
-    "level_vectors",
-    "longest_kept",
-    "measure_moments",
-    "noise_of_means",
-    "rows_of",
-    "share_of_singles",
-    "vectors_of",
-]
+__all__ = ["Aim", "Blocks", "ClippedMoments", "blocks_of", "clipped_sensitivity", "clips"]
+__all__ += ["level_vectors", "longest_kept", "measure_moments", "noise_of_means", "rows_of"]
+__all__ += ["share_of_singles", "vectors_of"]
 
 LEAST_SHARE, MOST_SHARE = 0.05, 0.2
 """Bounds on the share of the budget that the first measurement, of single variables, gets."""

@@ -17,6 +17,7 @@ from dpcgd.privacy.filters import BasicFilter, Ledger, PureFilter
 from dpcgd.privacy.mechanisms import gaussian
 from dpcgd.privacy.noise import Noise, SeededNoise
 from dpcgd.privacy.run import (
+    Run,
     RunKeywords,
     Terms,
     check_data,
@@ -25,7 +26,8 @@ from dpcgd.privacy.run import (
     takes_keywords,
 )
 
-__all__ = ["PairRelease", "anm", "confidence", "histogram_anm", "private_anm"]
+__all__ = ["PairRelease", "anm", "confidence", "histogram_anm", "noisy_histogram"]
+__all__ += ["private_anm"]
 
 FEWEST = 4
 """The fewest records of a pair: two to fit and two to score."""
@@ -317,16 +319,7 @@ def histogram_anm(
     by = ("histogram_anm", "thm-gaussian", "thm-table-gram")
     parts: dict[str, Any] = {"score": score, "ridge": ridge}
     run = open_run(pair, numbers=True, records=True, by=by, **parts, bins=bins, **shared)
-    multiplier = 1 / math.sqrt(2 * run.account.rho * (1 - ROOM))
-    deviation = math.sqrt(2) * multiplier
-    bins = bins or int(np.clip(math.sqrt(pair.n / (2 * deviation)), 4, 32))
-    counts = gaussian(
-        lambda: _histogram(pair, bins),
-        sensitivity=math.sqrt(2),
-        noise_multiplier=multiplier,
-        account=run.account,
-        noise=run.noise,
-    )
+    counts, deviation = noisy_histogram(pair, run, bins)
     rng = shared.get("rng") or np.random.default_rng()  # what follows is post-processing
 
     def rescore(counts) -> dict[Direction, float | None]:
@@ -338,7 +331,7 @@ def histogram_anm(
 
     scores = rescore(counts)
     if None not in scores.values():
-        alone = _independent(np.asarray(counts), pair.n)
+        alone = _independent(counts, pair.n)
         controls = [rescore(rng.normal(alone, deviation)) for _ in range(CONTROLS)]
         scores = {
             names: value - float(np.mean([control[names] or 0.0 for control in controls]))
@@ -346,6 +339,41 @@ def histogram_anm(
             if value is not None
         }
     return replace(_release(scores, 0.0, "everyone", run), confidence=None)
+
+
+def noisy_histogram(pair: Dataset, run: Run, bins: int | None = None) -> tuple[np.ndarray, float]:
+    """Counts of the cells of two binned variables, with the noise that a whole budget buys.
+
+    Parameters
+    ----------
+    pair : Dataset
+        A pair with public ranges.
+    run : Run
+        Its account has spent nothing.
+    bins : int, optional
+        Bins of each variable; by default as many as the noise allows, 4 to 32.
+
+    Returns
+    -------
+    counts : array of shape (bins, bins)
+    deviation : float
+        The deviation of the noise of a cell.
+
+    Privacy
+    -------
+    As :func:`histogram_anm`, which reads it.
+    """
+    multiplier = 1 / math.sqrt(2 * run.account.rho * (1 - ROOM))
+    deviation = math.sqrt(2) * multiplier
+    bins = bins or int(np.clip(math.sqrt(pair.n / (2 * deviation)), 4, 32))
+    counts = gaussian(
+        lambda: _histogram(pair, bins),
+        sensitivity=math.sqrt(2),
+        noise_multiplier=multiplier,
+        account=run.account,
+        noise=run.noise,
+    )
+    return np.asarray(counts), deviation
 
 
 def _histogram(pair: Dataset, bins: int) -> np.ndarray:

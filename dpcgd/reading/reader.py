@@ -18,19 +18,9 @@ from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.reading.pair_features import Columns, least_noise, pair_features, second_features
 
-__all__ = [
-    "Precision",
-    "Trained",
-    "Trees",
-    "best_count",
-    "check_precision",
-    "copies_joined",
-    "edge_probabilities",
-    "first_reading",
-    "most_likely_edges",
-    "trained_reader",
-    "unlike_training",
-]
+__all__ = ["Precision", "Trained", "Trees", "best_count", "check_precision", "copies_joined"]
+__all__ += ["edge_probabilities", "first_reading", "most_likely_edges", "trained_reader"]
+__all__ += ["unlike_training"]
 
 
 LARGEST_F1 = "f1"

@@ -2,6 +2,7 @@
 
 import itertools
 
+import networkx as nx
 import numpy as np
 from hypothesis import given, strategies as st
 
@@ -12,16 +13,6 @@ def random_graph(rng, d):
     arcs = (rng.random((d, d)) < rng.choice([0.2, 0.4, 0.7])).astype(float)
     np.fill_diagonal(arcs, 0)
     return arcs
-
-
-def every_path(fro, to, arcs):
-    """All of them, of any length, by trying all orders of the nodes between."""
-    others = [v for v in range(len(arcs)) if v not in (fro, to)]
-    for k in range(len(others) + 1):
-        for between in itertools.permutations(others, k):
-            path = [fro, *between, to]
-            if all(arcs[a, b] for a, b in itertools.pairwise(path)):
-                yield path
 
 
 def neighbours_of(y, graph):
@@ -53,12 +44,12 @@ def added(x, y, of, graph):
 
 def plain_step(graph, score):
     """Every way that both rules allow; of the largest gain, the first."""
-    d, found = len(graph), []
+    d, found, arcs = len(graph), [], nx.from_numpy_array(graph, create_using=nx.DiGraph)
     for x, y in itertools.permutations(range(d), 2):
         if not graph[x, y] and not graph[y, x]:
             for gain, _, _, _, of in by_cliques(x, y, graph, score):
                 through = {*common(y, x, graph), *of}
-                if all(through.intersection(path) for path in every_path(y, x, graph)):
+                if all(through.intersection(path) for path in nx.all_simple_paths(arcs, y, x)):
                     found.append((gain, x, y, of))
     return max(found, key=lambda way: way[0]) if found else None
 

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from dpcgd_book.attacks.audit import Recorder
 from dpcgd_book.results.known_tables import Counts, blurred
 from exact_pairs import marginals_of
 from known_tables import Blind, exact, random_table, records
@@ -18,7 +19,7 @@ from dpcgd.moments import interactions
 from dpcgd.moments.interactions import Marginals, MeasuredMarginals, Moment, exactly, paid
 from dpcgd.privacy.budget import ROOM, kept_for_rounding
 from dpcgd.privacy.filters import Filter
-from dpcgd.privacy.noise import SeededNoise, gaussian_scale
+from dpcgd.privacy.noise import SeededNoise
 
 
 def farthest(levels, subsets):
@@ -121,23 +122,16 @@ def test_an_interaction_that_was_not_released_counts_as_zero_in_a_table():
     refused("0,", Marginals(10, (2, 2), {}).table, 0, 1, kind=KeyError)
 
 
-class Scale:
-    """Notes how wide noise would be, and adds none."""
-
-    def __init__(self):
-        self.scales = []
-
-    def gaussian(self, sensitivity, event):
-        self.scales.append(gaussian_scale(sensitivity, event))
-        return lambda value: value
+def noting():
+    return Recorder(None, SeededNoise(default_rng(0)))
 
 
 def test_one_draw_of_the_right_width_for_all_pairs():
-    data, noise = load("asia", n=1000, rng=default_rng(0)), Scale()
+    data, noise = load("asia", n=1000, rng=default_rng(0)), noting()
     marginals = measured(data, paid(Filter(Budget(10.0, 1e-6)), noise))
     marginals.measure_pairs(0.5)
     marginals.measure((2, 0, 1), 0.125)
-    assert noise.scales == pytest.approx([5.0, 2 * math.sqrt(0.5)])
+    assert [s.scale for s in noise.steps] == pytest.approx([5.0, 2 * math.sqrt(0.5)])
     assert marginals.moment(0, 7).deviation == pytest.approx(5.0 / 1000)
     assert (0, 1, 2) in marginals.released
 
@@ -157,11 +151,12 @@ def test_some_pairs_together_move_no_further_than_their_noise_is_made_for(levels
     data = records([0] * len(levels), levels)
     pairs = list(itertools.combinations(range(len(levels)), 2))
     for some in itertools.chain(*(itertools.combinations(pairs, k) for k in (1, 2, 3, len(pairs)))):
-        noise = Scale()
+        noise = noting()
         measured(data, paid(Filter(Budget(9.0, 1e-3)), noise)).measure_again(some, 0.5)
         moved = farthest(levels, some)
-        assert moved <= noise.scales[0] + 1e-12
-        assert len(some) > 1 or moved == pytest.approx(noise.scales[0])
+        scale = noise.steps[0].scale
+        assert moved <= scale + 1e-12
+        assert len(some) > 1 or moved == pytest.approx(scale)
 
 
 @pytest.mark.filterwarnings("error")

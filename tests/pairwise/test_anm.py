@@ -79,21 +79,24 @@ def test_the_ledger_stays_within_the_budget(run):
     assert (1.99, 1) < release.ledger.spent <= (2.0, 1e-6)
 
 
-def test_plain_cells_agree_draw_for_draw():
+@pytest.mark.parametrize("protects", ["test set", "everyone"])
+def test_plain_cells_agree_draw_for_draw(protects):
     """A second writing of the private run: halves, regression, scores, noise."""
     pair, epsilon = model(500), 1.5
     rng = default_rng(5)
     test = np.zeros(500, bool)
     test[rng.choice(500, 250, replace=False, shuffle=False)] = True
-    expected = {}
+    expected, change = {}, Ridge().change(250) * (protects == "everyone")
+    scale = 2 * max(2 / 250 + 4 / 250**2, Hsic().residual_sensitivity(250, change)) / epsilon
     for cause, effect in ((0, 1), (1, 0)):
         x, y = pair.scaled[:, cause], pair.scaled[:, effect]
         residual = y[test] - Ridge().fit(x[~test], y[~test]).predict(x[test])
-        noise = rng.laplace(scale=2 * (2 / 250 + 4 / 250**2) / epsilon)
+        noise = rng.laplace(scale=scale)
         names = pair.variables[cause], pair.variables[effect]
         expected[names] = Hsic().value(x[test], residual) + noise
-    release = private_anm(pair, epsilon=epsilon, protects="test set", rng=default_rng(5))
+    release = private_anm(pair, epsilon=epsilon, protects=protects, rng=default_rng(5))
     assert release.scores == pytest.approx(expected, rel=1e-6)
+    assert release.confidence == pytest.approx(confidence(np.ptp([*expected.values()]), scale))
 
 
 @pytest.mark.filterwarnings("error")

@@ -5,14 +5,16 @@ import math
 
 import numpy as np
 import pytest
+from dpcgd_book.attacks.audit import Recorder
 from dpcgd_book.attacks.sensitivity_attack import every_neighbour, sensitivity_search
 from extremes import MOST, extreme
 from hypothesis import given, strategies as st
 from numpy.random import default_rng
 from people import refused
 from scipy import stats
+from scripted_noise import Silent
 
-from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman, _reach
+from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman, _reach, _spread
 from dpcgd.privacy.budget import Budget, BudgetSpent
 from dpcgd.privacy.filters import BasicFilter
 from dpcgd.privacy.noise import SeededNoise
@@ -201,6 +203,22 @@ def test_a_large_sample_gets_an_answer_unless_training_records_move_all_residual
     answers = [release(Iqr(), two_columns(m), epsilon=2.0) for m in (20, 20_000)]
     assert answers[0] is release(Iqr(), two_columns(20_000), epsilon=2.0, change=0.5) is None
     assert abs(answers[1] - Iqr().value(*two_columns(20_000))) < 40  # 2e-9: noise of scale 2
+
+
+def test_an_iqr_is_as_far_as_its_nearer_column_and_its_noise_is_that_of_two_bins():
+    far, near, how = np.ones(1000), two_columns(1000)[0], {"m": 1000, "change": 0.0, "delta": 1e-6}
+    for columns in ((far, near), (near, far), (far, far)):
+        both = Recorder(BasicFilter(Budget(3.0, 1e-6)), Silent())
+        Iqr().release(lambda c=columns: c, epsilon=2.0, account=both, noise=both, **how)
+        assert both.steps[1].about == min(map(Iqr().distance, columns))
+    assert both.steps[-1].scale == Iqr().scale(1000, 0.0, 2.0) == 1.0
+
+
+@pytest.mark.parametrize("way", [-0.01, 0.01])
+def test_quartiles_that_move_apart_are_within_reach(way):
+    x = np.sort(two_columns(400)[0])
+    moved, (low, high) = np.sort(x + way * np.sign(x - np.median(x))), _reach(x, 0.01)
+    assert low[1] - 1e-12 <= _spread(moved) <= high[1] + 1e-12
 
 
 def test_a_constant_column_has_an_iqr_too():

@@ -29,6 +29,7 @@ import dpcgd
 from dpcgd import Budget, BudgetSpent, Counts, dag_posterior, load, open_account, priv_pc, table_pc
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.pairwise.dependence_scores import Iqr
+from dpcgd.pairwise.kernel_ridge import Ridge
 from dpcgd.privacy import account_file
 from dpcgd.privacy.account_file import Reservation
 from dpcgd.privacy.budget import ROOM, Spent
@@ -141,7 +142,8 @@ def test_an_account_that_cannot_be_written_stays_and_stops_a_run(account, path, 
     run = open_run(DATA, rng=default_rng(0), **granted)
     cure = "cannot be written: No space left"
     refused(cure, account.reserve, epsilon=0.3)
-    refused(cure, run.account.spend, PureEvent("Laplace", 0.01))
+    for _ in range(2):
+        refused(cure, run.account.spend, PureEvent("Laplace", 0.01))
     refused(cure, run_of, dpcgd.laplace_pc, granted)
     assert (run.account.ledger.events, path.read_bytes()) == ((), before)
     assert sorted(path.parent.iterdir()) == [path]
@@ -149,12 +151,29 @@ def test_an_account_that_cannot_be_written_stays_and_stops_a_run(account, path, 
 
 def test_a_budget_is_on_the_disk_before_the_run_has_it(account, path, monkeypatch):
     steps = []
+
+    def note(name, call, at, *more):
+        steps.append((name, os.stat(at).st_size > 0))
+        return call(at, *more)
+
     for name in ("fsync", "replace"):
-        noted = partial(lambda name, call, *args: steps.append(name) or call(*args), name)
-        monkeypatch.setattr(os, name, partial(noted, getattr(os, name)))
+        monkeypatch.setattr(os, name, partial(note, name, getattr(os, name)))
     account.reserve(epsilon=0.3)
-    assert steps[:2] == ["fsync", "replace"]
+    assert steps[:2] == [("fsync", True), ("replace", True)]
+    assert len(steps) == 3 or os.name == "nt", "the file's name, too"
     assert json.loads(path.read_text())["runs"][0]["epsilon"] == 0.3
+
+
+def test_an_account_that_another_makes_meanwhile_is_kept(path, monkeypatch):
+    locked = account_file._locked
+
+    def late(at):
+        monkeypatch.setattr(account_file, "_locked", locked)
+        open_account(at, **WHOLE).reserve(epsilon=0.7)
+        return locked(at)
+
+    monkeypatch.setattr(account_file, "_locked", late)
+    assert len(open_account(path, **WHOLE).runs) == 1
 
 
 RACE = """
@@ -459,11 +478,14 @@ class Bare(Iqr):
 NOT_PAID = [
     (partial(dpcgd.private_anm, PAIR, protects="test set"), "protects everyone"),
     (partial(dpcgd.private_anm, PAIR, score=Bare()), "claimed"),
+    (partial(dpcgd.private_anm, PAIR, ridge=type("Own", (Ridge,), {})()), "claimed"),
     (partial(priv_pc, DATA, statistic=PublishedKendallP()), "claimed"),
 ]
 
 
-@pytest.mark.parametrize(("run", "message"), NOT_PAID, ids=["a part", "a score", "a statistic"])
+@pytest.mark.parametrize(
+    ("run", "message"), NOT_PAID, ids=["a part", "a score", "a ridge", "a statistic"]
+)
 def test_what_protects_a_part_or_is_not_proved_is_not_paid_for(account, run, message):
     refused(message, run, rng=default_rng(0), **account.reserve(epsilon=0.4))
     assert account.runs[0].system == ""

@@ -18,7 +18,7 @@ from dpcgd_book.systems.as_published import Odometer, advanced_composition
 from hypothesis import given, settings, strategies as st
 from numpy.random import default_rng
 from people import refused
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 
 from dpcgd import Dataset, laplace_pc, priv_pc
 from dpcgd.privacy.budget import Budget, BudgetSpent, Spent, delta_for
@@ -110,11 +110,6 @@ def test_a_delta_is_refused_exactly_from_one_over_n_on():
     assert delta_for(99, 0.01) == 0.01
 
 
-def softmax(scores, epsilon):
-    powers = np.exp(epsilon / 2 * (np.array(scores, float) - max(scores)))
-    return powers / powers.sum()
-
-
 ORDERS = [1, 1.001, 1.1, 1.5, 2, 3, 5, 10, 30, 100, 1000]
 
 
@@ -136,7 +131,7 @@ scores_and_moves = st.lists(st.tuples(st.floats(-5, 5), st.floats(-1, 1)), min_s
 @given(scores_and_moves, st.floats(0.01, 8))
 def test_no_exponential_mechanism_costs_more_than_an_eighth_of_epsilon_squared(candidates, epsilon):
     scores, moves = np.array(candidates).T
-    before, after = softmax(scores, epsilon), softmax(scores + moves, epsilon)
+    before, after = (special.softmax(epsilon / 2 * x) for x in (scores, scores + moves))
     assert concentrated_cost(before, after) <= epsilon**2 / 8 + 1e-12
 
 

@@ -43,17 +43,13 @@ def bound(rho, delta, excess):
 
 
 def least_bound(rho, delta):
-    """The least of them by golden sections around the order that is best but for a little."""
-    best = mp.log(mp.sqrt(-mp.log(mpf(delta)) / mpf(rho)))
-    low, high = best - 9, best + 9
-    ratio = (mp.sqrt(5) - 1) / 2
-    for _ in range(120):
-        one, two = high - ratio * (high - low), low + ratio * (high - low)
-        if bound(rho, delta, mp.exp(one)) < bound(rho, delta, mp.exp(two)):
-            high = two
-        else:
-            low = one
-    return bound(rho, delta, mp.exp(low))
+    """The least of them: there the derivative by the order, times excess^2, is zero."""
+
+    def slope(excess):
+        return mpf(rho) * excess**2 + mp.log((1 + excess) * mpf(delta))
+
+    most = mp.sqrt(-mp.log(mpf(delta)) / mpf(rho))
+    return bound(rho, delta, mp.findroot(slope, (0, most), solver="anderson"))
 
 
 @pytest.mark.parametrize("delta", DELTAS)

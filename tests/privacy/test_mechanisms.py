@@ -11,17 +11,19 @@ import time
 from fractions import Fraction
 from functools import partial
 from multiprocessing.pool import ThreadPool
+from types import SimpleNamespace
 
 import numpy as np
 import opendp.prelude as dp
 import pytest
 from dpcgd_book.attacks.audit import Recorder, empirical_epsilon
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
+from dpcgd_book.attacks.toolkit_checks import flip_law
 from hypothesis import given, strategies as st
 from numpy.random import default_rng
 from opendp.mod import OpenDPException
 from people import refused
-from scipy import stats
+from scipy import special, stats
 from scripted_noise import Silent
 
 from dpcgd.privacy import mechanisms
@@ -160,25 +162,7 @@ def test_a_tested_release_that_cannot_be_paid_looks_at_nothing_and_draws_nothing
     assert both.steps == []
 
 
-def softmax_law(scores, epsilon, sensitivity=1.0):
-    """The exponential mechanism's probabilities: McSherry and Talwar's definition."""
-    powers = np.exp(epsilon * (np.array(scores) - max(scores)) / (2 * sensitivity))
-    return powers / powers.sum()
-
-
-def permute_and_flip_law(scores, epsilon, sensitivity=1.0):
-    """McKenna and Sheldon's definition: in random order, a coin for each until one shows heads."""
-    heads = np.exp(epsilon * (np.array(scores) - max(scores)) / (2 * sensitivity))
-    law, orders = np.zeros(len(scores)), list(itertools.permutations(range(len(scores))))
-    for order in orders:
-        still = 1 / len(orders)
-        for candidate in order:
-            law[candidate] += still * heads[candidate]
-            still *= 1 - heads[candidate]
-    return law
-
-
-LAWS = {exponential: softmax_law, permute_and_flip: permute_and_flip_law}
+LAWS = {exponential: special.softmax, permute_and_flip: flip_law}
 
 
 @pytest.mark.slow
@@ -191,7 +175,7 @@ def test_choices_are_as_likely_as_their_definition_says(choice, kind, scores):
     trials = 5_000 if kind == "secure" else 30_000
     how = {"sensitivity": 0.7, "epsilon": 1.0, "account": NoPrivacy(), "noise": noise}
     chosen = [choice(lambda: scores, **how) for _ in range(trials)]
-    expected = trials * LAWS[choice](scores, 1.0, 0.7)
+    expected = trials * LAWS[choice](np.array(scores) / (2 * 0.7))
     assert expected.min() > 50
     assert stats.chisquare(np.bincount(chosen, minlength=len(scores)), expected).pvalue > 1e-8
 
@@ -226,6 +210,12 @@ def test_every_subset_is_equally_likely(noise):
     assert set(pairs) == set(every)
     assert stats.chisquare([pairs.count(pair) for pair in every]).pvalue > 1e-8
     assert sorted(noise.choose(1000, 1000).tolist()) == list(range(1000))
+
+
+def test_a_secure_sample_is_the_operating_systems(monkeypatch):
+    system = SimpleNamespace(sample=lambda numbers, m: numbers[:m])
+    monkeypatch.setattr("dpcgd.privacy.noise.secrets.SystemRandom", lambda: system)
+    assert SecureNoise().choose(9, 3).tolist() == [0, 1, 2]
 
 
 def test_noise_is_secure_unless_a_seed_is_asked_for():

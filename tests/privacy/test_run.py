@@ -97,6 +97,7 @@ BAD = [
     *((system, *case) for system in ASKING for case in SETTINGS),
     *((system, *case) for system in [*SEARCHES, *CLAIMED] for case in STATISTICS),
     *((system, bad, f"{name} must be") for system, bad in NO_NUMBERS for name in bad),
+    *((system, {"rows_per_person": 2}, "enforces no budget of persons") for system in CLAIMED),
 ]
 
 

@@ -19,7 +19,7 @@ from dpcgd.datasets.arguments import data_folder
 from dpcgd.datasets.schema import Schema
 from dpcgd.moments.clipped_moments import measure_moments
 from dpcgd.moments.interactions import NoisyTable, exactly
-from dpcgd.reading.adjustment import regressed, spread_of, standardised
+from dpcgd.reading.adjustment import OF_CATEGORIES, regressed, spread_of, standardised
 from dpcgd.reading.effects import graphs_of, interval
 from dpcgd.reading.second_moments import SecondMoments, unshortened
 
@@ -151,6 +151,13 @@ def test_the_delta_method_of_a_regression():
     assert spread_of(answer.further) == pytest.approx(np.std(drawn), rel=0.06)  # 5 deviations
 
 
+def test_the_correction_for_shortened_records_counts_as_an_error():
+    values = np.array([[1.0, 0.5], [0.5, 1.0]])
+    short = replace(as_moments(values, 0.0, 2000), shortened=values - 0.1 * (1 - np.eye(2)))
+    answer = regressed(short, (0,), 1, np.array([[0.0], [1.0]]), np.ones(1))
+    assert spread_of(answer.further) == pytest.approx(OF_CATEGORIES * 0.1)
+
+
 def test_the_sampling_error_of_a_regression_is_that_of_least_squares():
     data, values = moments_of_records(default_rng(6))
     ends, outcome = np.array([[0.0], [1.0]]), np.ones(1)
@@ -174,7 +181,9 @@ def test_the_delta_method_of_a_standardised_table():
     for _ in range(3000):
         counts = rng.multinomial(n, shares.ravel()).reshape(shares.shape)
         noisy = NoisyTable(n, counts + rng.laplace(size=shares.shape) * scale, scale)
-        drawn.append(standardised(noisy, (0, 2), 1, (0, 1), 1).difference)
+        drawn.append(standardised(noisy, (0, 2), 1, (0, 1), 1))
+    drawn, logs = zip(*((again.difference, again.log_ratio[0]) for again in drawn), strict=True)
+    assert answer.log_ratio[1] == pytest.approx(np.std(logs), rel=0.08)
     assert answer.deviation == pytest.approx(np.std(drawn), rel=0.08)  # 5 deviations
     assert answer.difference == pytest.approx(np.mean(drawn), abs=0.1 * answer.deviation)
 

@@ -19,9 +19,9 @@ from dpcgd.statistics.rank_statistics import KendallZ
 
 __all__ = ["adaptive_delta", "check_amplification", "check_conversion", "check_distance"]
 __all__ += ["check_flip", "check_grid", "check_selection_order", "delta_at_the_reading"]
-__all__ += ["divergence", "gaussian_delta", "loss_before_hit", "most_moved", "p_value_of_draws"]
-__all__ += ["paid_answers", "pattern_loss", "plain_answers", "released_value_loss", "rounding"]
-__all__ += ["same_draws", "worst_loss"]
+__all__ += ["divergence", "flip_law", "gaussian_delta", "loss_before_hit", "most_moved"]
+__all__ += ["p_value_of_draws", "paid_answers", "pattern_loss", "plain_answers"]
+__all__ += ["released_value_loss", "rounding", "same_draws", "worst_loss"]
 
 
 def integral(f: Callable, low: float, high: float, points: Sequence[float] | None = None) -> float:
@@ -83,13 +83,17 @@ def worst_loss(choose: Callable, cases: Iterable[np.ndarray], epsilon: float) ->
     return worst
 
 
-def check_flip(choose: Callable, scores: np.ndarray) -> None:
-    """The probabilities of permute-and-flip are those over all orders of the candidates."""
+def flip_law(scores: np.ndarray) -> np.ndarray:
+    """Of permute-and-flip: in a random order, a coin for each candidate until one shows heads."""
     orders = np.array([*permutations(range(len(scores)))])
     yes = np.exp(scores - scores.max())[orders]
     still = np.cumprod(np.insert(1 - yes[:, :-1], 0, 1.0, axis=1), axis=1)  # none taken before
-    law = np.bincount(orders.ravel(), (yes * still).ravel()) / len(orders)
-    assert np.allclose(choose(scores), law), "exact"
+    return np.bincount(orders.ravel(), (yes * still).ravel()) / len(orders)
+
+
+def check_flip(choose: Callable, scores: np.ndarray) -> None:
+    """The probabilities of permute-and-flip are those over all orders of the candidates."""
+    assert np.allclose(choose(scores), flip_law(scores)), "exact"
     assert np.isclose(choose(scores).sum(), 1.0), "probabilities"
 
 
