@@ -1,7 +1,7 @@
 import itertools
 import math
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -122,8 +122,7 @@ def test_an_interaction_that_was_not_released_counts_as_zero_in_a_table():
     refused("0,", Marginals(10, (2, 2), {}).table, 0, 1, kind=KeyError)
 
 
-def noting():
-    return Recorder(None, SeededNoise(default_rng(0)))
+noting = partial(Recorder, None, SeededNoise(default_rng(0)))
 
 
 def test_one_draw_of_the_right_width_for_all_pairs():
