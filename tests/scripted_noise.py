@@ -1,8 +1,14 @@
-"""Sources of noise: one gives the answers it was told to give, one adds nothing."""
+"""Sources of noise: one gives the answers it was told to give, one adds nothing, one notes all."""
 
 import numpy as np
+from dpcgd_book.attacks.audit import Recorder
 
-from dpcgd.privacy.noise import laplace_scale
+from dpcgd.privacy.noise import SeededNoise, laplace_scale
+
+
+def noting() -> Recorder:
+    """Seeded noise that notes its kinds and scales."""
+    return Recorder(None, SeededNoise(np.random.default_rng(0)))
 
 
 class Silent:

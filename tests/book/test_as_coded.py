@@ -6,7 +6,6 @@ import math
 import networkx as nx
 import numpy as np
 import pytest
-from dpcgd_book.attacks.audit import Recorder
 from dpcgd_book.results.graph_scores import arcs_f1, reference_arcs
 from dpcgd_book.results.stored import repeats, rows_on_file, stored_folder
 from dpcgd_book.systems.as_published import optimal_rate, p_where_both_vary
@@ -15,7 +14,7 @@ from known_graphs import all_dags
 from numpy.random import default_rng
 from people import refused
 from scipy import stats
-from scripted_noise import Script
+from scripted_noise import Script, noting
 
 import dpcgd.privacy.run
 from benchmarks import as_coded as coded
@@ -34,11 +33,6 @@ def drawn(name, n=100_000):
 def run(name, data, epsilon=1.0, delta=1e-3, seed=1, **settings):
     system, rng = getattr(coded, f"coded_{name}"), default_rng(seed)
     return system(data, epsilon=epsilon, delta=delta, allow_delta=True, rng=rng, **settings)
-
-
-def noting():
-    """Seeded noise that notes its kinds and scales."""
-    return Recorder(None, SeededNoise(default_rng(0)))
 
 
 def with_noise(monkeypatch, noise):

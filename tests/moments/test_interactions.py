@@ -1,17 +1,17 @@
 import itertools
 import math
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 import pytest
-from dpcgd_book.attacks.audit import Recorder
 from dpcgd_book.results.known_tables import Counts, blurred
 from exact_pairs import marginals_of
 from known_tables import Blind, exact, random_table, records
 from moment_audits import audited
 from numpy.random import default_rng
 from people import refused
+from scripted_noise import noting
 
 from dpcgd import Budget, BudgetSpent, load
 from dpcgd.datasets.contingency_tables import Tables
@@ -120,9 +120,6 @@ def test_an_interaction_that_was_not_released_counts_as_zero_in_a_table():
     for axis in range(3):
         assert np.allclose(joint.sum(axis=axis), table.sum(axis=axis) / table.sum())
     refused("0,", Marginals(10, (2, 2), {}).table, 0, 1, kind=KeyError)
-
-
-noting = partial(Recorder, None, SeededNoise(default_rng(0)))
 
 
 def test_one_draw_of_the_right_width_for_all_pairs():

@@ -354,8 +354,9 @@ def test_gaussian_noise_on_an_array_is_drawn_anew_for_each_entry(noise):
     start = np.arange(6.0).reshape(2, 3)
     noisy = np.stack([gaussian_of(noise, 2.0)(start) for _ in range(3_000)])
     assert noisy.shape == (3_000, 2, 3)
+    left = (noisy - start).reshape(3_000, 6) / 2
     # 21 entries of a covariance, each with a deviation below sqrt(2 / 3000) = 0.026
-    assert np.abs(np.cov(((noisy - start).reshape(3_000, 6) / 2).T) - np.eye(6)).max() < 7 * 0.026
+    assert np.abs(np.cov(left.T) - np.eye(6)).max() < 7 * 0.026
 
 
 # --- the secure source
