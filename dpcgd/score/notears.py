@@ -176,7 +176,7 @@ def least_from(smooth, start, l1, iterations=1000) -> np.ndarray:
 
     def weights_of(parts):
         weights = np.zeros_like(start)
-        weights[free] = np.subtract(*np.split(parts, 2))
+        weights[free] = np.subtract(*parts.reshape(2, -1))
         return weights
 
     def objective(parts):
@@ -184,7 +184,7 @@ def least_from(smooth, start, l1, iterations=1000) -> np.ndarray:
         if not (math.isfinite(value) and np.isfinite(slope).all()):  # a line search went too far
             return beyond, np.zeros_like(parts)
         slope = slope[free]
-        paid = price @ np.add(*np.split(parts, 2))
+        paid = price @ np.add(*parts.reshape(2, -1))
         return value + paid, np.concatenate([price + slope, price - slope])
 
     optimum = minimize(

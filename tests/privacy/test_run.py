@@ -75,9 +75,11 @@ SETTINGS = [
     *(({"rows_per_person": rows}, "rows_per_person must be") for rows in BAD_ROWS),
     ({"rng": 0}, "say where the noise comes from"),
 ]
+MOVES = [type("Own", (KendallZ,), {"sensitivity": lambda *_, by=by: by})() for by in (-1, math.nan)]
 STATISTICS = [
     *(({"statistic": kind}, r"be one such as KendallZ\(\)") for kind in ("kendall", KendallZ)),
     ({"statistic": SimpleNamespace(value=1, critical=1.0)}, "has no sensitivity"),
+    *(({"statistic": moved}, "sensitivities are finite numbers, 0 or more") for moved in MOVES),
 ]
 SIEVES = [priv_pc, dpcgd.svt_pc, as_published.published_priv_pc, as_published.published_svt_pc]
 NO_NUMBERS = [

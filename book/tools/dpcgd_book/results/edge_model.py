@@ -118,12 +118,12 @@ def _on_file(full: stored.FullResults, networks, larger, n, epsilon, delta) -> t
     for size in {10_000, 1_000_000} - {n}:
         names = larger if size < n else [*networks, *larger]
         every += cases(names, 2, size, [epsilon], SYSTEMS[:1])
-    named = full.rows("f1_on_named", named_case, every, few=few, compare="F1", rerun=4)
+    named = full.rows("f1_on_named", named_case, every, few=few, compare="F1", rerun=2)
     usual = {"n": n, "epsilon": epsilon, "delta": delta, "run": 0, "seed": full.seed}
     places = product(budgets[-2:], range(60))
     every = [usual | {"epsilon": budget, "run": run} for budget, run in places]
     few = [case for case in every if case["run"] < 6 and case["epsilon"] == epsilon]
-    fresh = full.rows("fresh_networks", fresh_case, every, few=few, compare="F1", rerun=3, repeat=4)
+    fresh = full.rows("fresh_networks", fresh_case, every, few=few, compare="F1", rerun=2, repeat=4)
     return named.astype({"F1": float}), fresh
 
 
