@@ -387,9 +387,10 @@ class _Sums(_Balls):
 
     def __init__(self, levels, norm):
         super().__init__(levels)
-        self.norm, self.sums = norm, np.zeros(1, int)
-        for k in self.levels:  # what can be reached from some input: a public list
-            self.sums = np.unique(self.sums[:, None] + np.arange(k) ** norm)
+        self.norm = norm
+        self.most = int(((self.levels - 1) ** norm).sum())
+        corner = np.zeros((1, len(self.levels)), int)  # it reaches whatever any input does
+        self.sums = np.flatnonzero(self._ways(corner)[0])
         self.distances = self.sums ** (1 / norm)
 
     def radius(self, rows) -> np.ndarray:
@@ -397,15 +398,20 @@ class _Sums(_Balls):
         return ((self.levels - 1 - rows) ** float(self.norm)).sum(axis=1) ** (1 / self.norm)
 
     def counts(self, rows) -> list[np.ndarray]:
-        """Cells at each distance; then, for every v, at each sum of powers over those behind it."""
-        counts = [np.eye(1, self.sums[-1] + 1).repeat(len(rows), axis=0)]
+        """The cells at each distance; then, for every v but the first, the ways of `_ways`."""
+        first, *others = self._ways(rows)
+        return [first[:, self.sums], *others]
+
+    def _ways(self, rows) -> list[np.ndarray]:
+        """For every v, the number of cells at each sum of powers over the variables from v on."""
+        counts = [np.eye(1, self.most + 1).repeat(len(rows), axis=0)]
         for v in reversed(range(len(self.levels))):
             reached = np.flatnonzero(counts[0].any(axis=0))
             before = counts[0][:, reached]
             counts.insert(0, np.zeros_like(counts[0]))
             for step, ways in enumerate(self._within(rows, v).T[: self.levels[v]]):
                 counts[0][:, reached + step**self.norm] += ways[:, None] * before
-        return [counts[0][:, self.sums], *counts[1:]]
+        return counts
 
     def draw(self, rows, counts, row, total, draws: Draws) -> np.ndarray:
         """A uniform cell at the given distance for each record, one variable after the other."""
