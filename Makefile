@@ -36,7 +36,7 @@ models: .venv/installed ## what reads releases, trained anew on simulated tables
 look: .venv/installed ## pictures of every built page in a browser, wide, on a phone, in the dark and in print, and its faults
 	$(VENV) scripts/look.py
 
-chapter: .venv/installed ## a chapter of your own, as a copy: FROM=04 NAME=31_my_question
+chapter: .venv/installed ## a chapter of your own, as a copy: FROM=04 NAME=26_my_question
 	$(VENV) scripts/new_chapter.py $(FROM) $(NAME)
 
 # JupyterLab stands beside the locked environment and runs chapters in it. Work in _build/lab is kept.

@@ -61,7 +61,7 @@ place.swap("a score rounded for a nicer table", lambda right, *args: round(2 * r
 # --- noise of another source
 
 
-NOISE = {"tests": "privacy/test_mechanisms.py"}
+MECHANISMS = {"tests": "privacy/test_mechanisms.py"}
 
 
 def numpy_noise(name, sensitivity, event):
@@ -96,17 +96,17 @@ def around_zero(right, self, sensitivity, event):
 
 
 for kind in ("laplace", "gaussian", "gumbel_max", "exponential_max"):
-    place = Place(f"privacy:SecureNoise.{kind}", **NOISE)
+    place = Place(f"privacy:SecureNoise.{kind}", **MECHANISMS)
     place.swap(f"numpy's {kind} for large arrays", numpys(kind, when_large))
     place.swap(f"numpy's {kind} where OpenDP raises", numpys(kind, where_opendp_fails))
     if kind in ("laplace", "gaussian"):
         place.swap(f"a secure {kind} around zero, added in doubles", around_zero)
 
-place = Place("privacy/noise:_as_doubles", **NOISE)
+place = Place("privacy/noise:_as_doubles", **MECHANISMS)
 place.swap("secure noise on single precision", lambda right, *args: right(single(*args)))
 
 
-@Place("privacy:_check_price", **NOISE).swap("noise that OpenDP prices higher")
+@Place("privacy:_check_price", **MECHANISMS).swap("noise that OpenDP prices higher")
 def _(right, *args):
     with contextlib.suppress(RuntimeError):
         right(*args)
@@ -118,9 +118,6 @@ SUBSETS = "privacy/test_mechanisms.py::test_every_subset_is_equally_likely"
 @Place("privacy:SecureNoise.choose", tests=SUBSETS).swap("a secure sample of one half or the other")
 def _(right, self, n, m):
     return np.sort(right(self, n, m)) if right(self, 2, 1)[0] else np.arange(m)
-
-
-MECHANISMS = {"tests": "privacy/test_mechanisms.py"}
 
 
 @Place("privacy:SeededNoise.gaussian", **MECHANISMS).swap("one draw for all entries of an array")

@@ -15,7 +15,6 @@ import runpy
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +26,7 @@ PACKAGE = TESTS.parent / "dpcgd"
 # --- places
 
 
-@cache
+@functools.cache
 def names_in(file: Path) -> frozenset[str]:
     """The names that a file defines at its top."""
     return frozenset(name for node in ast.parse(file.read_text()).body for name in names_of(node))

@@ -12,7 +12,6 @@ import json
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
 from unittest import mock
@@ -20,6 +19,7 @@ from unittest import mock
 import numpy as np
 from dpcgd_book.attacks.replay import replay, worst
 from numpy.random import Generator, default_rng
+from people import levels_of
 
 import dpcgd
 from dpcgd import Counts, Dataset, Schema
@@ -120,10 +120,6 @@ def flat_crowds(rng, shape, n):
     codes[:strays] = np.where(np.arange(len(shape)) % 2, top, 0)
     codes[:strays, same] = top[same]
     return codes
-
-
-def levels_of(shape):
-    return {f"v{i}": [str(k) for k in range(of)] for i, of in enumerate(shape)}
 
 
 class Counted(Counts):
@@ -342,7 +338,7 @@ def with_arrows(data, *, rng, **settings):
     return SimpleNamespace(**vars(release), arrows=release.arrow_shares)
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Replayed:
     """A private system, random settings, its data, and how many variables strangers have."""
 
@@ -395,7 +391,7 @@ FOLLOWED = {"table_pc": with_what_follows, "graph_from_moments": with_arrows}
 """With what follows from a release; for strangers, since neighbours' answers are the same."""
 
 
-@dataclass
+@dataclasses.dataclass
 class Found:
     """What replaying a system has shown: worst is a loss over its price."""
 

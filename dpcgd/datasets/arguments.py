@@ -21,14 +21,17 @@ _R = TypeVar("_R")
 GZIP = b"\x1f\x8b"
 """The first bytes of a file that gzip has compressed."""
 
-UTF_16 = dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), "is UTF-16 text; save it as UTF-8")
+UTF_16 = dict.fromkeys(
+    (b"\xff\xfe", b"\xfe\xff"),
+    "is UTF-16 text; save it as UTF-8, or pass encoding='utf-16' for a table",
+)
 """The first bytes of UTF-16 text, in either byte order."""
 
 NO_TEXT = {
     GZIP: "is compressed with gzip; unpack it first",
     b"PK\x03\x04": "is a zip archive or an Excel workbook; unpack it or save its sheet as CSV",
     b"\xd0\xcf\x11\xe0": "is an Excel workbook; save its sheet as CSV",
-    b"PAR1": "is a Parquet file; read it with read_parquet",
+    b"PAR1": "is a Parquet file; let its name end in .parquet, or read it with read_parquet",
     **UTF_16,
 }
 """The kind of a file by its first bytes, in words."""

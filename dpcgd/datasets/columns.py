@@ -176,6 +176,8 @@ class Column(dict[str, int]):
         ]
         if text == "":
             return "the value is missing; drop or impute such records, or give 'missing' a level"
+        if text != text.strip():
+            return f"{text!r} has blanks at its ends; take them out"
         if cuts is None:
             levels = ", ".join(self.variable.levels)
             return f"{text!r} is not among the levels {levels}; {cure} or add it to the schema"

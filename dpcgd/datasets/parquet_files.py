@@ -25,7 +25,7 @@ from dpcgd.datasets.columns import Column, check_columns, coded
 from dpcgd.datasets.progress import progress
 from dpcgd.datasets.schema import Schema
 
-__all__ = ["Part", "pack_parts", "parts_of", "read_parquet", "zeros_on_disk"]
+__all__ = ["Part", "files_of", "pack_parts", "parts_of", "read_parquet", "zeros_on_disk"]
 
 NO_PATH = (
     "paths must be the path of a Parquet file, of a folder of them, or a list of files; for a "
@@ -108,7 +108,7 @@ def read_parquet(
            [1, 0]])
     """
     schema = Schema.of(schema)
-    files = _files(paths)
+    files = files_of(paths)
     if importlib.util.find_spec("pyarrow") is None:
         raise ValueError("this takes pyarrow; pip install pyarrow, or save the table as CSV")
     parts = list(chain.from_iterable(parts_of(file, schema, ignore, columns) for file in files))
@@ -124,7 +124,7 @@ def read_parquet(
     return ClusterRecords(client, packer, [[part] for part in parts], schema, name)
 
 
-def _files(paths) -> list[str]:
+def files_of(paths) -> list[str]:
     """The paths of all files, each once."""
     if isinstance(paths, (str, os.PathLike)):
         paths = _in_folder(Path(paths)) if os.path.isdir(paths) else [paths]
@@ -146,7 +146,9 @@ def _in_folder(folder: Path) -> list[Path]:
     """The files of a folder, by name; names with a leading dot or underscore are left out."""
     entries = [entry for entry in sorted(folder.iterdir()) if entry.name[0] not in "._"]
     if inside := next(filter(Path.is_dir, entries), None):
-        raise ValueError(f"{folder} has a folder in it, {inside.name}; give a list of all files")
+        raise ValueError(
+            f"{folder} has a folder in it, {inside.name}; put all files in one, or give a list"
+        )
     files = [entry for entry in entries if entry.suffix == ".parquet"]
     if not files:
         raise ValueError(f"{folder} has no file that ends in .parquet; correct the path")
@@ -195,7 +197,7 @@ def parts_of(
         If it is no Parquet file with these columns.
     """
     if first_bytes(path, NO_PATH) != b"PAR1":
-        raise ValueError(f"{path} is no Parquet file; read text with read_csv")
+        raise ValueError(f"{path} is no Parquet file; let the name of a CSV file end in .csv")
     stamp = _stamp(path)
     with _opened(path) as file:
         names = [name for name in file.schema_arrow.names if not INDEX.fullmatch(name)]

@@ -8,6 +8,7 @@ from typing import Any
 
 from dpcgd.graphs.cpdag import two_digits
 from dpcgd.graphs.drawing import to_svg
+from dpcgd.graphs.receipt import check_replaceable
 from dpcgd.graphs.texts import render
 from dpcgd.privacy.sealed_file import check_target, write_whole
 
@@ -48,6 +49,7 @@ def write_report(path: str | os.PathLike | None, release: Any, effects: Any = ()
         escaped=_escaped_for_markdown,
     )
     if path is not None:
+        check_replaceable(path, text)
         write_whole(path, text)
     return Page(text)
 

@@ -58,7 +58,7 @@ class ComponentWise(Mechanism):
 
     @classmethod
     def from_epsilon(cls, kind: Any, levels: Sequence[int], epsilon: float) -> "ComponentWise":
-        """The mechanism with this exact epsilon, shared in proportion to the numbers of levels.
+        """The mechanism with this epsilon, shared in proportion to the numbers of levels.
 
         Parameters
         ----------

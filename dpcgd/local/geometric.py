@@ -95,7 +95,7 @@ class ClippedGeometric(_OneVariable):
 
     @classmethod
     def from_epsilon(cls, levels: int, epsilon: float) -> "ClippedGeometric":
-        """The mechanism with this exact epsilon."""
+        """The mechanism with this epsilon, up to 700."""
         channels.checked_levels(levels)
         return cls(levels, epsilon / (int(levels) - 1))
 
@@ -207,7 +207,7 @@ class Geometric(Mechanism):
     def from_epsilon(cls, levels: Levels, epsilon: float, norm: float = 2) -> "Geometric":
         """The mechanism with this epsilon, which the input with the most noise reaches.
 
-        If p_max is very near 1, epsilon is slightly smaller, because doubles are coarse there.
+        If p_max is very near 1, epsilon is smaller, because doubles end at 1 - 2^-53.
         """
         channels.check_nonnegative("epsilon", epsilon)
         balls = balls_of(channels.checked_whole(levels), norm)

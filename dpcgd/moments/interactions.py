@@ -15,6 +15,7 @@ from itertools import chain, combinations, product
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from scipy.linalg import helmert
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
@@ -60,10 +61,7 @@ def contrasts(levels: int) -> np.ndarray:
            [-0.707,  0.408],
            [ 0.   , -0.816]])
     """
-    columns = np.zeros((levels, levels - 1))
-    for j in range(1, levels):
-        columns[:j, j - 1], columns[j, j - 1] = 1, -j
-        columns[:, j - 1] /= math.sqrt(j * (j + 1))
+    columns = np.ascontiguousarray(helmert(levels).T)
     columns.flags.writeable = False
     return columns
 

@@ -11,7 +11,7 @@ import numpy as np
 from dpcgd.datasets.arguments import check_generator
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.pairwise.dependence_scores import DependenceScore, Hsic
-from dpcgd.pairwise.kernel_ridge import Ridge
+from dpcgd.pairwise.kernel_ridge import GaussianRidge, Ridge
 from dpcgd.privacy.budget import ROOM
 from dpcgd.privacy.filters import BasicFilter, Ledger, PureFilter
 from dpcgd.privacy.mechanisms import gaussian
@@ -165,7 +165,7 @@ def anm(
     >>> anm(pair, rng=np.random.default_rng(1)).direction
     ('x', 'y')
     """
-    _check_pair(pair)
+    _check_pair(pair, ridge)
     check_generator(rng)
     run = run_without_privacy(pair, numbers=True, score=score, ridge=ridge)
     constant = np.ptp(pair.codes, axis=0) == 0
@@ -253,7 +253,7 @@ def private_anm(
     account = BasicFilter if getattr(score, "spends_delta", True) else PureFilter
     halves = ("thm-everyone",) if protects == "everyone" else ()
     by = ("private_anm", *halves, *getattr(score, "theorems", ()))
-    _check_pair(pair)
+    _check_pair(pair, ridge)
     settings: dict[str, Any] = {"protects": protects, "score": score, "ridge": ridge}
     run = open_run(pair, account=account, numbers=True, records=True, by=by, **settings, **shared)
     look = _Look(pair, run.noise, ridge)
@@ -315,7 +315,7 @@ def histogram_anm(
     >>> histogram_anm(pair, epsilon=2.0, rng=np.random.default_rng(1)).direction
     ('x', 'y')
     """
-    _check_pair(pair)
+    _check_pair(pair, ridge)
     by = ("histogram_anm", "thm-gaussian", "thm-table-gram")
     parts: dict[str, Any] = {"score": score, "ridge": ridge}
     run = open_run(pair, numbers=True, records=True, by=by, **parts, bins=bins, **shared)
@@ -395,7 +395,7 @@ def _drawn(pair: Dataset, weights: np.ndarray, rng: np.random.Generator) -> Data
     return Dataset.of_numbers(places * 2 / bins - 1, dict.fromkeys(pair.variables, (-1.0, 1.0)))
 
 
-def _check_pair(pair: Dataset):
+def _check_pair(pair: Dataset, ridge: Any):
     check_data(pair, numbers=True, records=True)
     if len(pair.numbers) < pair.d:
         odd = next(name for name in pair.variables if name not in pair.numbers)
@@ -404,6 +404,8 @@ def _check_pair(pair: Dataset):
         raise ValueError(f"a pair has two columns, not {pair.d}; choose two of {pair.variables}")
     if pair.n < FEWEST:
         raise ValueError(f"{pair.n} records cannot be split in halves; give at least {FEWEST}")
+    if isinstance(ridge, GaussianRidge):
+        ridge.check_size(pair.n // 2)
 
 
 def _directions(pair: Dataset) -> tuple[Direction, Direction]:

@@ -4,7 +4,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solveh_banded
+from numba import njit
+from scipy.linalg import cho_factor, cho_solve
 
 from dpcgd.datasets.arguments import as_doubles
 
@@ -16,11 +17,6 @@ GRID = 2.0**-20
 
 LEAST_PENALTY = 1e-9
 """The least penalty; with a smaller one a kernel matrix may be singular in double precision."""
-
-
-DIVIDED = 2.0**24
-"""If records times penalty times width exceed this number, the equations of :class:`Ridge` are
-solved without differences, because rounding might make them singular."""
 
 
 MOST_RECORDS = 5_000
@@ -99,38 +95,22 @@ class Ridge:
             rounded = np.round(x / GRID) * GRID
             knots, knot = np.unique(np.where(np.isinf(rounded), x, rounded), return_inverse=True)
             gaps = np.diff(knots) / self.width
-        if len(x) * self.penalty * self.width > DIVIDED:
-            return _Interpolant(knots, self._smoothed(gaps, knot, y), self.width)
-        odds = 1 / np.expm1(2 * np.minimum(gaps, 300))  # r^2 / (1 - r^2) for r = e^-gap
-        strength = len(x) * self.penalty / 2
-        system = np.zeros((2, len(knots)))
-        system[0, 1:] = -strength / (2 * np.sinh(np.minimum(gaps, 300)))
-        system[1] = np.bincount(knot) + strength * (1 + np.append(odds, 0) + np.insert(odds, 0, 0))
-        system = system[-min(2, len(knots)) :]  # one knot has no neighbours
-        return _Interpolant(knots, solveh_banded(system, np.bincount(knot, y)), self.width)
+        return _Interpolant(knots, self._smoothed(gaps, knot, y), self.width)
 
     def _smoothed(self, gaps, knot, y) -> np.ndarray:
-        """The values at the knots, by elimination that adds and multiplies positive numbers only.
+        """The values at the knots.
 
-        The matrix is that of :meth:`fit`; each diagonal entry exceeds the rest of its row by
-        `excess`.
+        Each diagonal entry of their equations exceeds the rest of its row by `excess`. The sums of
+        both would round it away where records times penalty times width are many.
         """
         strength, gaps = len(knot) * self.penalty / 2, np.clip(gaps, 1e-250, 300)
-        beside = strength / (2 * np.sinh(gaps))
         pulls = strength * np.tanh(gaps / 2) / 2
         excess = np.bincount(knot) + strength / 2 * np.eye(1, len(gaps) + 1)[0]
         excess[-1] += strength / 2
         excess[:-1] += pulls
         excess[1:] += pulls
-        values, parts, pivots = np.bincount(knot, y), np.empty(len(gaps)), excess
-        for i, link in enumerate(beside):
-            parts[i] = link / (pivots[i] + link)
-            pivots[i + 1] += parts[i] * pivots[i]
-            pivots[i] += link
-            values[i + 1] += parts[i] * values[i]
-        values[-1] /= pivots[-1]
-        for i in range(len(gaps) - 1, -1, -1):
-            values[i] = values[i] / pivots[i] + parts[i] * values[i + 1]
+        values = np.bincount(knot, y)
+        _eliminate(excess, strength / (2 * np.sinh(gaps)), values)
         return values
 
     def change(self, n: int) -> float:
@@ -138,10 +118,27 @@ class Ridge:
 
         Privacy
         -------
-        A proved bound, for any records: 3 sqrt(3) / (n penalty). Chapter 09,
+        A proved bound, for any records, up to rounding: 3 sqrt(3) / (n penalty). Chapter 09,
         :prf:ref:`thm-markov-change`.
         """
         return 3 * math.sqrt(3) / (n * self.penalty)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _eliminate(pivots, beside, values):
+    """Solve equations of three diagonals in place; no two positive numbers are subtracted.
+
+    A diagonal entry is what is `beside` it in its row, and `pivots` on top of that.
+    """
+    parts = np.empty(len(beside))
+    for i, link in enumerate(beside):
+        parts[i] = link / (pivots[i] + link)
+        pivots[i + 1] += parts[i] * pivots[i]
+        pivots[i] += link
+        values[i + 1] += parts[i] * values[i]
+    values[-1] /= pivots[-1]
+    for i in range(len(beside) - 1, -1, -1):
+        values[i] = values[i] / pivots[i] + parts[i] * values[i + 1]
 
 
 @dataclass(frozen=True)
@@ -186,12 +183,16 @@ class GaussianRidge(Ridge):
             As for :meth:`Ridge.fit`, and for more than 5,000 records.
         """
         x, y = _checked(x, y)
-        if len(x) > MOST_RECORDS:
-            raise ValueError(f"{len(x):,} records; choose {MOST_RECORDS:,} of them at random")
+        self.check_size(len(x))
         matrix = gaussian_kernel(x, x, self.width)
         matrix.flat[:: len(x) + 1] += len(x) * self.penalty / 2
         solved = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
         return _Expansion(self.width, x, cho_solve(solved, y, check_finite=False))
+
+    def check_size(self, n: int) -> None:
+        """Refuse more than 5,000 records, for their kernel matrix would be too large."""
+        if n > MOST_RECORDS:
+            raise ValueError(f"{n:,} records; choose {MOST_RECORDS:,} of them at random")
 
     def change(self, n: int) -> float:
         """Largest change of a prediction, or of a difference of two, by one of n records.

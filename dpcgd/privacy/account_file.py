@@ -297,7 +297,7 @@ class AccountFile:
         if any(a > rest * (1 + slack) for a, rest in zip(amounts, rests, strict=True)):
             rest = f"epsilon = {left.epsilon:g} at delta = {left.delta:g} left"
             wanted = f"{asked.epsilon:g} at {asked.delta:g} was asked for"
-            raise BudgetSpent(f"{rest}, and {wanted}; reserve less")
+            raise BudgetSpent(f"{rest}, and {wanted}; ask for less, or of another account")
         if self.order:
             return granted
         return Reservation(min(asked.epsilon, left.epsilon), min(asked.delta, left.delta))

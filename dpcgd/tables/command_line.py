@@ -135,8 +135,8 @@ def main() -> None:
     dpcgd check release.json study.json              receipt and account agree
 
     Refused data or a wrong option gives one line on stderr and exit code 2. Then nothing is spent
-    and nothing is written. If memory runs out during a run, the code is 2 too, but the run may be
-    spent: see dpcgd check. Messages about data name records: they are for the holder of the table.
+    and nothing is written. If a run fails, the code is 2 too, but it may be spent: see dpcgd
+    check. Messages about data name records: they are for the holder of the table.
 
     Completion of commands and options: eval "$(_DPCGD_COMPLETE=bash_source dpcgd)", or zsh_source;
     for fish, _DPCGD_COMPLETE=fish_source dpcgd | source.
@@ -181,7 +181,8 @@ def schema(codebook: str, not_private: bool, out: str | None, ignore, **form: An
         draft = dpcgd.draft_schema_from_data_not_private(frame, ignore=ignore)
         click.echo("dpcgd: a draft, read off the data: no release may rest on it", err=True)
     else:
-        draft = dpcgd.Schema.of(codebook).to_dict()
+        read = dpcgd.Schema.of(codebook).to_dict()
+        draft = {name: own for name, own in read.items() if name not in ignore}
     show(json.dumps(draft, indent=1), out, codebook)
 
 
@@ -226,8 +227,6 @@ def release(table: str, schema: str, system: str | None, **asked: Any) -> int:
     """  # noqa: D301
     data = partial(dpcgd.read_table, table, schema, **given(asked, *FORMAT))
     terms = given(asked, "epsilon", "account", "out", "rows_per_person", *TERMS)
-    if page := asked["report"]:
-        import_module("dpcgd.graphs.receipt").check_replaceable(page, "<!doctype", (table, schema))
     kept = dpcgd.release_once(data, schema, system=getattr(dpcgd, system or SYSTEMS[0]), **terms)
     for line in kept.lines:
         click.echo(f"dpcgd: {line}", err=True)

@@ -19,13 +19,13 @@ from dpcgd.datasets.arguments import check_file, is_real
 from dpcgd.datasets.columns import check_rows_per_person
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.csv_files import read_csv, read_texts
-from dpcgd.datasets.parquet_files import read_parquet
+from dpcgd.datasets.parquet_files import files_of, read_parquet
 from dpcgd.datasets.schema import Schema
-from dpcgd.graphs.receipt import content_of
+from dpcgd.graphs.receipt import CALLED, check_replaceable, content_of
 from dpcgd.graphs.release import Release
 from dpcgd.graphs.report import form_of
 from dpcgd.privacy.account_file import FORM, AccountFile, Reservation, open_account
-from dpcgd.privacy.budget import delta_for
+from dpcgd.privacy.budget import check_positive, delta_for
 from dpcgd.privacy.run import check_data
 from dpcgd.privacy.sealed_file import check_room, check_target, sealed
 from dpcgd.reading.effects import effects
@@ -138,7 +138,7 @@ def read_frame(
         Format of a CSV file.
     """
     if _is_parquet(path):
-        return pd.read_parquet(path, columns=columns)
+        return pd.concat([pd.read_parquet(file, columns=columns) for file in files_of(path)])
     return read_texts(path, columns, separator, encoding)
 
 
@@ -219,6 +219,7 @@ def release_once(
     account, out, *pages = named = [Path(os.path.realpath(path)) for path in given]
     for page in pages:
         form_of(page)
+        check_replaceable(page, CALLED)
     if len({*named}) < len(named):
         raise ValueError("account, out and report are one file; give each its own name")
     if out.exists():
@@ -269,15 +270,16 @@ def _spend(data, schema, account: Path, out: Path, budget, system, settings) -> 
         return _keep(system(data, **settings), out)
 
 
-def _paid(n, path: Path, out: Path, budget, *, epsilon, delta=None, rows_per_person=1, **_) -> dict:
+def _paid(n, path: Path, out: Path, budget, *, epsilon, delta=None, rows_per_person=1, **rest):
     """Reserve the run in the account, which is made if needed; its label is the receipt's path."""
     if path.exists():
         account = open_account(path, epsilon=budget, rows_per_person=rows_per_person)
     else:
         limit = epsilon if budget is None else budget
+        check_positive("budget", limit)
         if limit < epsilon:
             raise ValueError(f"budget = {limit:g} is less than epsilon = {epsilon:g}; give more")
-        whole = delta_for(n) if delta is None else delta * (limit / epsilon)
+        whole = delta_for(n, delta and delta * (limit / epsilon), rest.get("allow_delta", False))
         account = open_account(path, epsilon=limit, delta=whole, rows_per_person=rows_per_person)
     label = (out.relative_to(path.parent) if out.is_relative_to(path.parent) else out).as_posix()
     return account.reserve(epsilon=epsilon, delta=delta, label=label, once=True)

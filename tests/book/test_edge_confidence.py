@@ -2,19 +2,17 @@ import dataclasses
 
 import pytest
 from dpcgd_book.systems.edge_confidence import edge_confidence
+from exact_pairs import marginals_of
 from numpy.random import default_rng
 
 from dpcgd import Knowledge, load, table_pc
-from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import search
-from dpcgd.moments.interactions import MeasuredMarginals, exactly
 from dpcgd.tables.table_pc import TableOracle
 
 
 def test_without_noise_every_edge_comes_again():
     data = load("cancer", rng=default_rng(0))
-    marginals = MeasuredMarginals(Tables(data), exactly)
-    marginals.measure_pairs(1.0)
+    marginals = marginals_of(data)
     graph = search(TableOracle(marginals), data.variables, max_order=2).graph
     release = table_pc(data, epsilon=1.0, rng=default_rng(1))
     release = dataclasses.replace(release, graph=graph, marginals=marginals)

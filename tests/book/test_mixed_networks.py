@@ -34,6 +34,9 @@ def test_random_networks_repeat_and_have_what_they_say(family):
     assert (intervened(network, "v0", 1).values(9, rng=default_rng(5))["v0"] == 1).all()
 
 
-def test_unknown_names_are_refused():
+def test_unknown_names_and_impossible_models_are_refused():
+    rng = default_rng(0)
     refused("ecoli70 or magic-niab", mixed.gaussian_network, "alarm")
-    refused("take one of linear", mixed.random_mixed_network, "wild", 8, default_rng(0))
+    refused("take one of linear", mixed.random_mixed_network, "wild", 8, rng)
+    refused("at most 3 arcs", mixed.random_sem, 3, 4, rng=rng)
+    refused("at least 1", mixed.random_sem(3, 2, rng=rng).sample, 0, rng=rng)

@@ -29,7 +29,7 @@ def test_a_sample_has_its_size_and_its_graph():
         assert (data.name, data.n, data.d, len(data.truth.edges)) == (name, *SIZES[name])
 
 
-@pytest.mark.parametrize("folder", ["samples", "pairs", "fertility", "earnings"])
+@pytest.mark.parametrize("folder", ["networks", "samples", "pairs", "fertility", "earnings"])
 def test_the_checksums_on_file_are_those_of_the_files(folder):
     """Of tables those of their rows, whatever packs them."""
     listed = dict(line.split()[::-1] for line in (DATA / folder / "SHA256SUMS").open())

@@ -1,7 +1,6 @@
 """The seven networks, what is sampled from them, and the BIF files that are refused."""
 
 import gzip
-import hashlib
 import importlib.metadata
 import itertools
 import re
@@ -73,12 +72,6 @@ def test_a_network_has_its_published_size(name):
     assert (data.d, data.truth.number_of_edges(), data.name) == (*SIZES[name], name)
     assert nx.is_directed_acyclic_graph(data.truth)
     assert tuple(data.truth) == data.variables
-
-
-def test_the_checksums_on_file_are_those_of_the_files():
-    files = (DATA / "networks").glob("*.bif")
-    digests = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}" for file in files]
-    assert sorted((DATA / "networks" / "SHA256SUMS").read_text().splitlines()) == sorted(digests)
 
 
 needs_pgmpy = pytest.mark.skipif(find_spec("pgmpy") is None, reason="pgmpy is in the book extra")

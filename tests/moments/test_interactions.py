@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from dpcgd_book.results.known_tables import Counts, blurred
+from dpcgd_book.results.known_tables import Counts, blurred_marginals
 from exact_pairs import marginals_of
 from known_tables import Blind, exact, random_table, records
 from moment_audits import audited
@@ -170,8 +170,7 @@ def test_two_measurements_are_weighed_by_their_precision():
 
 def test_what_has_been_derived_follows_a_new_release():
     table = random_table((2, 3, 2), 5000, default_rng(0)) + 1
-    marginals = MeasuredMarginals(Counts(table), blurred(300.0, default_rng(1)))
-    marginals.measure_pairs(1.0)
+    marginals = blurred_marginals(table, 300.0, default_rng(1))
     rough, joint = marginals.table(0, 1), marginals.table(0, 1, 2)
     marginals.measure_again([(0, 1)], 1.0)
     marginals.measure((0, 1, 2), 1.0)

@@ -203,6 +203,9 @@ def test_bad_settings_are_refused_before_a_look():
     refused("no seed", private_anm, spy, **settings, secure=True)
     refused("protects must be one of", private_anm, spy, **settings, protects="nobody")
     refused("bins", histogram_anm, spy, **settings, bins=1)
+    many = Spy.of_numbers(np.zeros((10_002, 2)), RANGES)
+    for run in (private_anm, histogram_anm):
+        refused("at random", run, many, ridge=GaussianRidge(), **settings)
 
 
 def test_a_constant_column_is_refused_where_looking_is_allowed():

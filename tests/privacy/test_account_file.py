@@ -95,7 +95,7 @@ def test_what_is_granted_never_exceeds_the_whole_not_by_a_digit(tmp_path_factory
     for name, total in (("epsilon", whole), ("delta", 1e-6)):
         assert sum(Fraction(each[name]) for each in granted) <= Fraction(total)
     assert [each["epsilon"] for each in granted] == pytest.approx(asked.tolist(), rel=1e-9)
-    refused("reserve less", account.reserve, kind=BudgetSpent, epsilon=whole * 1e-6)
+    refused("ask for less", account.reserve, kind=BudgetSpent, epsilon=whole * 1e-6)
 
 
 def test_what_rounding_leaves_is_shown_as_nothing(account):
@@ -132,7 +132,7 @@ def test_a_run_that_is_killed_between_spend_and_release_has_spent_its_budget(pat
     assert ended.returncode == -signal.SIGKILL
     account = open_account(path)
     assert account.remaining.epsilon == pytest.approx(0.4)
-    refused("reserve less", account.reserve, kind=BudgetSpent, epsilon=0.6)
+    refused("ask for less", account.reserve, kind=BudgetSpent, epsilon=0.6)
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
@@ -230,8 +230,8 @@ def test_what_is_no_budget_of_a_run_or_more_than_there_is_is_refused(account):
     refused("delta must be", account.reserve, epsilon=0.1, delta=0.0)
     refused("delta must be below 1", account.reserve, epsilon=0.1, delta=2)
     refused("label must be text", account.reserve, epsilon=0.1, label=3)
-    refused("reserve less", account.reserve, kind=BudgetSpent, epsilon=1.1)
-    refused("reserve less", account.reserve, kind=BudgetSpent, epsilon=0.1, delta=2e-6)
+    refused("ask for less", account.reserve, kind=BudgetSpent, epsilon=1.1)
+    refused("ask for less", account.reserve, kind=BudgetSpent, epsilon=0.1, delta=2e-6)
     assert account.runs == ()
 
 

@@ -289,8 +289,7 @@ def test_a_copy_is_no_second_budget(copied):
     account, how = Filter(Budget(1.0, 1e-6)), {"sensitivity": 1.0, "epsilon": 0.1}
     sieve = AboveThreshold(0.0, account=account, noise=SeededNoise(default_rng(0)), **how)
     for original in (account, sieve):
-        with pytest.raises(TypeError, match="each copy would be a budget of its own"):
-            copied(original)
+        refused("each copy would be a budget of its own", copied, original, kind=TypeError)
 
 
 def test_threads_do_not_use_one_budget_twice(monkeypatch):

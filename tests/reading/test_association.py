@@ -2,15 +2,14 @@ import itertools
 
 import numpy as np
 import pytest
-from dpcgd_book.results.known_tables import Counts, blurred
-from known_tables import exact, independent, random_table
+from dpcgd_book.results.known_tables import blurred, blurred_marginals
+from known_tables import exact, independent, random_table, records
 from numpy.random import default_rng
 from people import refused
 from plain_association import Design, plain_association
 from scipy import stats
 
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.dataset import Dataset
 from dpcgd.moments.interactions import Marginals, MeasuredMarginals, Moment, contrasts
 from dpcgd.reading.association import association, associations, strength
 
@@ -85,10 +84,7 @@ def test_the_level_is_held(shape, n, deviation):
     joint = independent(shape, rng)
     for _ in range(1500):
         table = rng.multinomial(n, joint.ravel()).reshape(shape)
-        marginals = MeasuredMarginals(Counts(table), blurred(deviation, rng))
-        marginals.measure_pairs(1.0)
-        for triple in [(0, 2, 3), (1, 2, 3)] if len(shape) == 4 else []:
-            marginals.measure(triple, 1.0)
+        marginals = blurred_marginals(table, deviation, rng)
         count += association(marginals, 0, 1, given, interacting=True).p_value < 0.1
     assert 75 < count < 225
 
@@ -104,8 +100,7 @@ def test_strength_without_noise_is_the_mean_square_contingency():
 def test_noise_in_rare_levels_makes_nothing_strong():
     table = np.zeros((8, 8), int)
     table[0, 0] = 10_000
-    marginals = MeasuredMarginals(Counts(table), blurred(30.0, default_rng(0)))
-    marginals.measure_pairs(1.0)
+    marginals = blurred_marginals(table, 30.0, default_rng(0))
     assert association(marginals, 0, 1).effect > 10
     assert strength(marginals, 0, 1) < 49 / 20**2 * 4
 
@@ -116,8 +111,7 @@ def noisy(levels, n, deviation, seed):
     hidden = rng.normal(size=(n, 1)) + rng.normal(size=(n, len(levels)))
     cuts = [np.quantile(hidden[:, v], np.arange(1, k) / k) for v, k in enumerate(levels)]
     codes = np.column_stack([np.searchsorted(c, hidden[:, v]) for v, c in enumerate(cuts)])
-    data = Dataset(codes, {f"v{i}": range(k) for i, k in enumerate(levels)})
-    marginals = MeasuredMarginals(Tables(data), blurred(deviation, rng))
+    marginals = MeasuredMarginals(Tables(records(codes, levels)), blurred(deviation, rng))
     marginals.measure_pairs(1.0)
     marginals.measure_again([(0, 1), (1, 3)], 1.0)
     return marginals

@@ -10,11 +10,11 @@ from dpcgd_book.attacks.sensitivity_attack import every_neighbour, sensitivity_s
 from extremes import MOST
 from hypothesis import assume, given, settings, strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
-from known_tables import OnlyCounts
+from known_tables import OnlyCounts, records
 from people import refused
 from scipy.stats import chi2, chi2_contingency, norm
 
-from dpcgd import Dataset, load
+from dpcgd import load
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counted
 from dpcgd.statistics import (
@@ -490,8 +490,7 @@ def test_tables_that_only_count_are_asked_one_by_one():
 
 
 def test_public_facts_allow_what_is_not_refused():
-    levels = {f"v{i}": range(k) for i, k in enumerate((2, 3, 4, 5))}
-    tables = Tables(Dataset(np.zeros((100, 4), int), levels))
+    tables = Tables(records(np.zeros((100, 4), int), (2, 3, 4, 5)))
     asked = np.array([[0, 1, 2], [1, 2, 3], [0, 2, 1], [0, 1, 3], [3, 2, 0]])
     expected = [refusal(100, tables.shape(tested)) is None for tested in asked.tolist()]
     found = many.where_allowed(many.values_of, KendallZ(), tables, asked)

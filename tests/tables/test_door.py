@@ -111,7 +111,7 @@ def test_a_budget_that_another_run_took_meanwhile_is_not_spent_twice(tmp_path, l
     def another():
         dpcgd.open_account(tmp_path / "study.json").reserve(epsilon=0.5)
 
-    refused("reserve less", once, tmp_path, system=overtaken_by(another, last))
+    refused("ask for less", once, tmp_path, system=overtaken_by(another, last))
     assert [run.system for run in entries(tmp_path)] == [""], "nothing was drawn"
     assert not (tmp_path / "release.json").exists()
 
@@ -145,6 +145,7 @@ REFUSED = [
     ({"data": DATA.codes}, ValueError),
     ({"data": dpcgd.Dataset(CODES, {"a": ["0", "1"], "b": ["0", "1"]})}, ValueError),
     ({"margin": 1.0}, TypeError),
+    ({"delta": 1e-4, "budget": 100.0}, ValueError),  # 1 / n or more in the whole account
 ]
 
 
@@ -210,6 +211,15 @@ def test_other_threads_release_too(tmp_path):
     assert kept[0].spent
 
 
+def test_a_report_replaces_a_report_and_no_other_page(tmp_path):
+    page = tmp_path / "page.html"
+    page.write_text("<!doctype html><title>A thesis</title>")
+    refused("another path", once, tmp_path, report=page)
+    assert [*tmp_path.iterdir()] == [page]
+    page.unlink()
+    assert not any(once(tmp_path, report=page).problems for _ in range(2))
+
+
 # --- what is read
 
 
@@ -217,7 +227,13 @@ def test_other_threads_release_too(tmp_path):
 def test_the_rows_of_a_person_are_counted_in_either_form(tmp_path, ending):
     frame = FRAME.assign(who=np.arange(N) // 2)
     path = tmp_path / f"people.{ending}"
-    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    if ending == "csv":
+        frame.to_csv(path, index=False)
+    else:
+        path.mkdir()
+        (path / "README.txt").write_text("two files")
+        for k, own in enumerate((frame[:101], frame[101:])):
+            own.to_parquet(path / f"{k}.parquet")
     assert door.read_table(path, SCHEMA, ids="who", rows_per_person=2).n == N
     refused("more rows than rows_per_person", door.read_table, path, SCHEMA, ids="who")
     refused("'' is no column", door.read_table, path, SCHEMA, ids="")

@@ -5,7 +5,6 @@ import math
 import re
 import warnings
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -232,7 +231,7 @@ def test_fewer_levels_are_no_cure_for_a_number():
 def test_a_plan_of_any_size_finds_less_with_less_noise():
     found = [plan(SIX, 10**k, epsilon=1.0).pairs["a", "b"] for k in range(6, 15)]
     assert all(pair.partial_correlation > 0 for pair in found)
-    for more, less in pairwise(found):
+    for more, less in itertools.pairwise(found):
         assert less.correlation < more.correlation
         assert less.partial_correlation < more.partial_correlation * (1 + 1e-5)
 
