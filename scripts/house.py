@@ -15,9 +15,9 @@ from reference import systems_without_theorem, theorems_without_code
 
 PACKAGE = ROOT / "dpcgd"
 MOST_LINES = {
-    "dpcgd": 11_246,
+    "dpcgd": 11_240,
     "book/tools": 3_580,
-    "tests": 16_070,
+    "tests": 16_076,
     "benchmarks and scripts": 4_978,
 }
 """What each part of the project may have."""

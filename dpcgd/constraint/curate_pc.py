@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from typing import Unpack
 
 import numpy as np
-from scipy.optimize import brentq, minimize
+from scipy.optimize import minimize
 
 from dpcgd.constraint.laplace_pc import LaplaceOracle, TestKeywords, private_search
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.budget import LEAST, MOST, ROOM, BudgetSpent
+from dpcgd.privacy.conversions import turning_point
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.run import Run, takes_keywords
 from dpcgd.statistics.statistic import RECORDS_PER_CELL, Statistic, in_sensitivities
@@ -284,17 +285,9 @@ def _scale_to(cost, remaining) -> float:
         if top == MOST_EPSILON:
             return top
         top = min(2 * top, MOST_EPSILON)
-    bottom = top
-    while bottom > 0 and cost(bottom) >= remaining:
-        bottom /= 2
-    if bottom < LEAST_EPSILON:
-        return bottom
-    excess = lambda e: min(cost(e) - remaining, MOST)  # noqa: E731
-    close = {"xtol": 1e-300, "rtol": 1e-12}
-    root, result = brentq(excess, bottom, top, full_output=True, disp=False, **close)
-    if not result.converged:  # too wide a bracket
-        root = brentq(excess, bottom, min(top, 2 * bottom), **close)
-    return root * (1 - ROOM)
+    while top >= LEAST_EPSILON and cost(top / 2) >= remaining:
+        top /= 2
+    return turning_point(lambda epsilon: cost(epsilon) <= remaining, top)[0] * (1 - ROOM)
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")

@@ -94,24 +94,17 @@ class Ridge:
         with np.errstate(over="ignore"):
             rounded = np.round(x / GRID) * GRID
             knots, knot = np.unique(np.where(np.isinf(rounded), x, rounded), return_inverse=True)
-            gaps = np.diff(knots) / self.width
-        return _Interpolant(knots, self._smoothed(gaps, knot, y), self.width)
-
-    def _smoothed(self, gaps, knot, y) -> np.ndarray:
-        """The values at the knots.
-
-        Each diagonal entry of their equations exceeds the rest of its row by `excess`. The sums of
-        both would round it away where records times penalty times width are many.
-        """
-        strength, gaps = len(knot) * self.penalty / 2, np.clip(gaps, 1e-250, 300)
+            gaps = np.clip(np.diff(knots) / self.width, 1e-250, 300)
+        # a diagonal entry exceeds the rest of its row by this; their sum would round it away
+        strength = len(x) * self.penalty / 2
         pulls = strength * np.tanh(gaps / 2) / 2
-        excess = np.bincount(knot) + strength / 2 * np.eye(1, len(gaps) + 1)[0]
+        excess = np.bincount(knot) + strength / 2 * np.eye(1, len(knots))[0]
         excess[-1] += strength / 2
         excess[:-1] += pulls
         excess[1:] += pulls
         values = np.bincount(knot, y)
         _eliminate(excess, strength / (2 * np.sinh(gaps)), values)
-        return values
+        return _Interpolant(knots, values, self.width)
 
     def change(self, n: int) -> float:
         """Largest change of a prediction, or of a difference of two, by one of n records.

@@ -195,11 +195,11 @@ def rho_of_budget(budget: Budget) -> float:
     True
     """
     high = budget.epsilon + math.sqrt(budget.epsilon) + 1
-    low, _ = _turning_point(lambda rho: epsilon_of_rho(rho, budget.delta) <= budget.epsilon, high)
+    low, _ = turning_point(lambda rho: epsilon_of_rho(rho, budget.delta) <= budget.epsilon, high)
     return low * (1 - ROOM) / budget.rows_per_person**2
 
 
-def _turning_point(holds: Callable[[float], bool], high: float) -> tuple[float, float]:
+def turning_point(holds: Callable[[float], bool], high: float) -> tuple[float, float]:
     """The last number in [0, high] at which a condition holds, and the first at which it fails."""
     low = 0.0
     while high - low > 1e-12 * high:
@@ -284,7 +284,7 @@ def _first_enough(too_little: Callable[[float], bool]) -> float:
     high = 1.0
     while too_little(high):
         high *= 2
-    return _turning_point(too_little, high)[1]
+    return turning_point(too_little, high)[1]
 
 
 def gaussian_multiplier(budget: Budget) -> float:

@@ -13,10 +13,6 @@ Schedule = Callable[[float, int], np.ndarray]
 """A function from a total epsilon and a number of steps to the epsilon of each step."""
 
 
-ORDINARY = 1e-6, 1e6
-"""Range of totals whose powers are finite; other totals are divided in other units."""
-
-
 def uniform(total: float, steps: int) -> np.ndarray:
     """The same epsilon for every step.
 
@@ -59,8 +55,6 @@ def _check(total, steps):
 
 def _in_all(total, shape) -> np.ndarray:
     _check(total, len(shape))
-    if ORDINARY[0] <= total <= ORDINARY[1]:
-        return total * shape / shape.sum()
     return shape / shape.sum() * total
 
 
@@ -78,21 +72,13 @@ def multiplicative(total: float, steps: int) -> np.ndarray:
     """
     _check(total, steps)
     exponents = 1 + np.arange(steps) / steps
-    low, high = min(1.0, total / steps), max(1.0, total)
-    if not ORDINARY[0] <= total <= ORDINARY[1]:
-        return _in_all(total, np.exp(_logarithm_of_first(total, exponents) * (exponents - 1)))
-    first = brentq(lambda e: (e**exponents).sum() - total, low, high, xtol=1e-300)
-    return _in_all(total, first**exponents)
+    low, high = math.log(total) - math.log(steps), math.log(total)
 
+    def excess(log_of_first):
+        return float(logsumexp(log_of_first * exponents)) - high
 
-def _logarithm_of_first(total, exponents) -> float:
-    """The first epsilon e of :func:`multiplicative` for this total, by logarithms."""
-
-    def excess(log):
-        return float(logsumexp(log * exponents)) - math.log(total)
-
-    low, high = math.log(total) - math.log(len(exponents)), math.log(total)
-    return brentq(excess, min(0.0, low) - 1, max(0.0, high) + 1)
+    log_of_first = brentq(excess, min(0.0, low) - 1, max(0.0, high) + 1, xtol=1e-15)
+    return _in_all(total, np.exp(log_of_first * (exponents - 1)))
 
 
 def rising(total: float, steps: int) -> np.ndarray:
