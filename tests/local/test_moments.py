@@ -33,6 +33,9 @@ def test_the_correlation_oracle_sees_through_the_noise_and_the_naive_one_does_no
     naive = search(CorrelationOracle(Moments.of_records(reports), 1e-4), "abc").graph
     corrected = search(CorrelationOracle(MECHANISM.moments(reports), 1e-4), "abc").graph
     assert corrected == CPDAG.from_dag(DATA.truth)
+    p = 2 * stats.norm.sf(abs(CorrelationOracle(Moments.of_records(reports)).statistic(0, 2, (1,))))
+    either = [CorrelationOracle(Moments.of_records(reports), k * p) for k in (0.9, 1.1)]
+    assert [oracle.separates(0, 2, (1,)) for oracle in either] == [True, False]
     assert len(naive.skeleton) == 3
 
 

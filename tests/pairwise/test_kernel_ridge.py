@@ -48,8 +48,7 @@ def test_rounding_is_less_than_accounts_keep_for_it():
         digits.prec = 40
         falls = [(-2 * Decimal(gap)).exp() for gap in np.diff(knots)]
         odds = [0, *(r * r / (1 - r * r) for r in falls), 0]
-        counts = enumerate(np.bincount(knot).tolist())
-        pivots = [k + n * (1 + odds[i] + odds[i + 1]) / 2 for i, k in counts]
+        pivots = [n * (1 + a + b) / 2 for a, b in itertools.pairwise(odds)] + np.bincount(knot)
         beside = [-n * r / (1 - r * r) / 2 for r in falls]
         values = [*map(Decimal, np.bincount(knot, y))]
         for i, link in enumerate(beside):
@@ -58,9 +57,8 @@ def test_rounding_is_less_than_accounts_keep_for_it():
         values[-1] /= pivots[-1]
         for i in reversed(range(len(beside))):
             values[i] = (values[i] - beside[i] * values[i + 1]) / pivots[i]
-    ridge = Ridge(1.0, 0.5)
-    off = np.abs(ridge.fit(x, y).values - np.array(values, float)).max()
-    assert off <= n * 2.0**-49 * ridge.change(n)
+    off = np.abs(Ridge(1.0, 0.5).fit(x, y).values - np.array(values, float)).max()
+    assert off <= n * 2.0**-49 * Ridge(1.0, 0.5).change(n)
 
 
 def one_replaced(rng, n, reach):
