@@ -176,7 +176,7 @@ NO_NUMBERS = [
     ("14.9", "record 2, column 'age': '14.9' is outside 15 to 50; correct the value, or let"),
     ("1e999", "'1e999' is outside 15 to 50"),
     ("old", "'old' is no number; correct the value, or list levels in the schema"),
-    *[(odd, f"'{odd}' is no number") for odd in ("nan", "inf", "1_6", "16,5", " 16", "0x11")],
+    *[(k, f"'{k}' (is no|has blanks)") for k in ("nan", "inf", "1_6", "16,5", " 16", "0x11")],
     ("", "record 2, column 'age': the value is missing; drop or impute such records"),
     (True, "'True' is no number"),
     (pd.Timestamp("2020-01-01"), "is a date or a time"),
