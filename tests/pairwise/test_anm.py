@@ -82,12 +82,10 @@ def test_the_ledger_stays_within_the_budget(run):
 @pytest.mark.parametrize("protects", ["test set", "everyone"])
 def test_plain_cells_agree_draw_for_draw(protects):
     """A second writing of the private run: halves, regression, scores, noise."""
-    pair, epsilon = model(500), 1.5
-    rng = default_rng(5)
-    test = np.zeros(500, bool)
-    test[rng.choice(500, 250, replace=False, shuffle=False)] = True
+    pair, epsilon, rng = model(501), 1.5, default_rng(5)
+    test = np.isin(np.arange(501), rng.choice(501, 251, replace=False, shuffle=False))
     expected, change = {}, Ridge().change(250) * (protects == "everyone")
-    scale = 2 * max(2 / 250 + 4 / 250**2, Hsic().residual_sensitivity(250, change)) / epsilon
+    scale = 2 * max(2 / 251 + 4 / 251**2, Hsic().residual_sensitivity(251, change)) / epsilon
     for cause, effect in ((0, 1), (1, 0)):
         x, y = pair.scaled[:, cause], pair.scaled[:, effect]
         residual = y[test] - Ridge().fit(x[~test], y[~test]).predict(x[test])
@@ -96,6 +94,7 @@ def test_plain_cells_agree_draw_for_draw(protects):
     release = private_anm(pair, epsilon=epsilon, protects=protects, rng=default_rng(5))
     assert release.scores == pytest.approx(expected, rel=1e-6)
     assert release.confidence == pytest.approx(confidence(np.ptp([*expected.values()]), scale))
+    assert ("thm-everyone" in release.terms.theorems) == (protects == "everyone")
 
 
 @pytest.mark.filterwarnings("error")
@@ -249,6 +248,7 @@ def test_a_direction_and_a_confidence_at_any_epsilon(epsilon, protects, score):
 def test_histograms_at_any_epsilon(epsilon):
     release = histogram_anm(PAIR, epsilon=epsilon, delta=1e-100, rng=default_rng(0))
     assert release.ledger.spent <= (epsilon, 1e-100)
+    assert release.confidence is None
 
 
 @pytest.mark.filterwarnings("error")
