@@ -146,9 +146,8 @@ def _in_folder(folder: Path) -> list[Path]:
     """The files of a folder, by name; names with a leading dot or underscore are left out."""
     entries = [entry for entry in sorted(folder.iterdir()) if entry.name[0] not in "._"]
     if inside := next(filter(Path.is_dir, entries), None):
-        raise ValueError(
-            f"{folder} has a folder in it, {inside.name}; put all files in one, or give a list"
-        )
+        cure = "put all files in one, or give a list"
+        raise ValueError(f"{folder} has a folder in it, {inside.name}; {cure}")
     files = [entry for entry in entries if entry.suffix == ".parquet"]
     if not files:
         raise ValueError(f"{folder} has no file that ends in .parquet; correct the path")

@@ -194,6 +194,7 @@ TAMPERED |= {f"a mechanism less, {name}": (name, lambda c: events(c).pop()) for 
 TAMPERED |= {
     f"two, {name}": (name, lambda c: events(c).__delitem__(slice(2, None))) for name in FEW
 }
+HISTOGRAMS = "a share of a range", "more in a piece", "a negative share", "other pieces"
 UNREADABLE = {
     "another kind": lambda c: c.update(release="PairRelease"),
     "a field more": lambda c: c["released"].update(more=1),
@@ -211,9 +212,7 @@ def test_a_receipt_that_contradicts_itself_is_refused(how, edited):
     refused(r"receipt\.json: ", dpcgd.check_receipt, path)
 
 
-@pytest.mark.parametrize(
-    "how", ["a share of a range", "more in a piece", "a negative share", "other pieces"]
-)
+@pytest.mark.parametrize("how", HISTOGRAMS)
 def test_what_is_no_histogram_is_refused_as_none(how, edited):
     refused("is no histogram of its range", dpcgd.check_receipt, edited(*TAMPERED[how]))
 

@@ -271,7 +271,7 @@ def test_any_epsilon_makes_a_channel(kind, epsilon, levels):
 def test_some_variables_of_a_record_that_is_hardly_ever_replaced(epsilon):
     part = RandomizedResponse((2, 3), epsilon).of([0])
     assert part.channel == pytest.approx(np.eye(2), abs=1e-9)
-    assert part.epsilon == pytest.approx(epsilon - math.log(3), abs=1e-3)
+    assert pytest.approx(epsilon - math.log(3), abs=1e-3) == part.epsilon <= epsilon
 
 
 def test_a_chance_of_a_guess_makes_every_mechanism_say_nothing():
